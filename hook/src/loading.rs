@@ -212,18 +212,20 @@ fn update_objects(flags: u32, global: bool, may_be_inside: bool) -> bool {
         return false;
     }
     let mut look = Update { flags, global, locks: Candidates::NONE };
-    walk(update_listed, (&raw mut look).cast());
+    if !walk(update_listed, (&raw mut look).cast()) {
+        recording::unseen(Lost::Object);
+    }
     look.locks.choose();
     true
 }
 
-/// Makes the C library call `visit` with the list locked.
-fn walk(visit: Visit, argument: *mut c_void) {
+/// Makes the C library call `visit` with the list locked. Returns false if there is no memory for that.
+fn walk(visit: Visit, argument: *mut c_void) -> bool {
     let _signals = SignalsBlocked::new();
     let area_len = vector_area_len();
     let area = pages::allocate(area_len);
     if area.is_null() {
-        return;
+        return false;
     }
     let iterate = LOADING.hold().iterate;
     // SAFETY: the area is ours, zeroed, and aligned to a page; the function is the C library's.
@@ -234,6 +236,7 @@ fn walk(visit: Visit, argument: *mut c_void) {
         });
     }
     pages::give_back(area, area_len);
+    true
 }
 
 type Visit = unsafe extern "C" fn(*mut c_void, usize, *mut c_void) -> i32;
