@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use crate::causes::{CauseRow, Party, PartyKind, Purpose};
 use crate::clock::Ns;
-use crate::groups::Groups;
 
 /// A group counts as waiting for nobody if it waits for less than this part of what others wait for it.
 const FOR_NOBODY: f64 = 0.2;
@@ -16,14 +15,14 @@ const FOR_NOBODY: f64 = 0.2;
 pub struct WaitGraph {
     /// Waits, longest first.
     pub edges: Vec<WaitEdge>,
-    /// The group that others wait for longest, and that hardly waits for others, by number in [`Groups::rows`].
+    /// The group that others with work wait for longest, and that hardly waits for others, by number in [`crate::Groups::rows`].
     pub bottleneck: Option<u32>,
 }
 
 /// Waits of one group for another, or for something that is no thread of the run.
 #[derive(Clone, Debug, Serialize)]
 pub struct WaitEdge {
-    /// The group that waits, by number in [`Groups::rows`].
+    /// The group that waits, by number in [`crate::Groups::rows`].
     pub group: u32,
     /// What it waits for: a thread of the run, or another kind of party.
     pub kind: PartyKind,
@@ -39,9 +38,9 @@ pub struct WaitEdge {
 }
 
 /// Adds up which group waits for which. For a lock, that is the group of the holder; otherwise of who ends the wait.
-/// Parties that are missing in a row with very many count as unknown.
+/// Parties that are missing in a row with very many count as unknown. `idle` says of each group whether it has nothing to do.
 #[must_use]
-pub fn wait_graph(causes: &[CauseRow], groups: &Groups) -> WaitGraph {
+pub fn wait_graph(causes: &[CauseRow], idle: &[bool]) -> WaitGraph {
     #[derive(Default)]
     struct Sums {
         ns: u64,
@@ -87,10 +86,10 @@ pub fn wait_graph(causes: &[CauseRow], groups: &Groups) -> WaitGraph {
         })
         .collect();
     edges.sort_by_key(|edge| (std::cmp::Reverse(edge.wait_ns), edge.group, edge.kind));
-    WaitGraph { bottleneck: bottleneck(causes, &edges, groups), edges }
+    WaitGraph { bottleneck: bottleneck(causes, &edges, idle), edges }
 }
 
-fn bottleneck(causes: &[CauseRow], edges: &[WaitEdge], groups: &Groups) -> Option<u32> {
+fn bottleneck(causes: &[CauseRow], edges: &[WaitEdge], idle: &[bool]) -> Option<u32> {
     // A thread that waits for the end of others has no other work; that doesn't make these slow.
     let ends = |edge: &WaitEdge| {
         let purpose = causes.get(edge.longest).map(|row| row.purpose);
@@ -101,8 +100,10 @@ fn bottleneck(causes: &[CauseRow], edges: &[WaitEdge], groups: &Groups) -> Optio
         let edges = edges.iter().filter(between).filter(|edge| wanted(edge) && !ends(edge));
         edges.map(|edge| edge.wait_ns.as_f64()).sum()
     };
-    let candidates = (0..groups.rows.len() as u32).filter_map(|group| {
-        let awaited = sum(&|edge| edge.of_group == Some(group));
+    // Who waits to be told of work all its life is not held up by who gives it some.
+    let has_work = |edge: &WaitEdge| !idle[edge.group as usize];
+    let candidates = (0..idle.len() as u32).filter_map(|group| {
+        let awaited = sum(&|edge| edge.of_group == Some(group) && has_work(edge));
         let waits = sum(&|edge| edge.group == group);
         (awaited > 0.0 && waits <= FOR_NOBODY * awaited).then_some((group, awaited))
     });

@@ -27,7 +27,8 @@ fn graph(waits: impl Fn([ThreadId; 3]) -> Vec<Wait>) -> (WaitGraph, Outcome, [u3
         let place = |wait: &Wait| refs[wait.of.0 as usize][1 + usize::from(wait.is_lock)];
         waits::seen(pid, &waits, place)
     });
-    let found = wait_graph(&outcome.watched.causes, &outcome.groups);
+    let idle = vec![false; outcome.groups.rows.len()];
+    let found = wait_graph(&outcome.watched.causes, &idle);
     let groups = threads.map(|thread| outcome.groups.of_thread[thread.0 as usize]);
     (found, outcome, groups)
 }
@@ -85,6 +86,23 @@ fn who_waits_for_each_other_has_no_bottleneck() {
     assert_eq!((found.edges.len(), found.bottleneck), (2, None));
     let (found, ..) = graph(|[read, ..]| vec![at_condition(read, None, 0, 60)]);
     assert_eq!((found.edges.len(), found.bottleneck), (1, None));
+}
+
+/// Who has nothing to do waits for whoever may give it something, and isn't held up by that.
+#[test]
+fn waits_of_the_idle_make_no_bottleneck() {
+    let (found, outcome, [read, parse, _]) = graph(|[read, parse, write]| {
+        vec![
+            at_condition(read, Some(parse), 0, 90),
+            at_condition(write, Some(parse), 0, 10),
+            at_condition(parse, Some(write), 20, 40),
+        ]
+    });
+    assert_eq!(found.bottleneck, Some(parse));
+    let idle: Vec<bool> =
+        (0..outcome.groups.rows.len() as u32).map(|group| group == read).collect();
+    let found = wait_graph(&outcome.watched.causes, &idle);
+    assert_eq!((found.edges.len(), found.bottleneck), (3, None));
 }
 
 /// A lock is waited for because of who has it, whoever ends the wait.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use chase_recorder::builder::{Builder, sample};
+use chase_recorder::layout::TIMING_ADAPTIVE;
 
 const BROWSER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/browser");
 
@@ -117,6 +118,32 @@ fn section(page: &str, id: &str) -> String {
         text.push('\n');
     }
     text.lines().filter(|line| !line.trim().is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+/// Time that belongs to no library is time in which others had the processor, and explained.
+#[test]
+fn what_is_not_attributed_is_waiting_for_a_processor() {
+    let mut builder = Builder::new();
+    builder.header.timing = TIMING_ADAPTIVE;
+    let app = builder.executable("/bin/app");
+    let library = builder.object("/lib/liba.so");
+    let main = builder.thread("app");
+    let slot = builder.slot(app, Some(library), "inner");
+    let mut thread = builder.timeline(main);
+    thread.work(1_000);
+    for _ in 0..100 {
+        thread.block(slot, 40, 100);
+    }
+    thread.work(400_000 + 1_000).end();
+    builder.thread_mut(main).cpu_ns = 401_000;
+    builder.thread_mut(main).cpu_is_final = 1;
+    let page = page(&directory("not-attributed"), "app", &builder);
+    let shown = section(&page, "libraries");
+    assert!(shown.contains("[not attributed], an estimate"), "{shown}");
+    let rows = shown.rsplit_once("calls to others").expect("the table").1;
+    let row = rows.split_once("[not attributed]\n").expect("its row").1;
+    let cells: Vec<&str> = row.lines().take(2).collect();
+    assert_eq!(cells, ["~0 ns", "400 µs"], "running, and waiting for a processor");
 }
 
 /// The page says what the other views say.

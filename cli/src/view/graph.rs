@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use chase_analyzer::{PartyKind, WaitEdge, WaitGraph, wait_graph};
+use chase_analyzer::{PartyKind, WaitEdge, WaitGraph, blocked, wait_graph};
 use chase_html::{Diagram, GroupWaits, WaitsForWhom};
 use chase_viz::{Graph, GraphArrow, GraphNode, Heading, Sheet};
 use serde_json::Value;
@@ -23,6 +23,11 @@ const NOTHING: &str = "Nothing is known of who waits for whom: no companion has 
 
 /// The table.
 pub(super) struct Waits;
+
+fn of_groups(report: &Report) -> WaitGraph {
+    let groups = report.groups();
+    wait_graph(report.causes(), &blocked(&report.analysis).idle_groups(groups))
+}
 
 /// What a wait is for: a group, or what is no thread of the run.
 fn target(report: &Report, edge: &WaitEdge) -> String {
@@ -49,7 +54,7 @@ impl Show for Waits {
     const NAME: &'static str = "graph";
 
     fn text(&self, report: &Report, terminal: Terminal, top: usize) -> anyhow::Result<String> {
-        let graph = wait_graph(report.causes(), report.groups());
+        let graph = of_groups(report);
         if graph.edges.is_empty() {
             return Ok(format!("{NOTHING}.\n"));
         }
@@ -90,7 +95,7 @@ impl Show for Waits {
     }
 
     fn tables(&self, report: &Report, top: usize) -> anyhow::Result<Vec<Rows>> {
-        let graph = wait_graph(report.causes(), report.groups());
+        let graph = of_groups(report);
         let label = |group: u32| Value::from(&*report.groups().rows[group as usize].label);
         let mut rows = Vec::new();
         for edge in graph.edges.iter().take(top) {
@@ -120,7 +125,7 @@ pub(super) fn write(
     format: GraphFormat,
     output: Option<&Path>,
 ) -> anyhow::Result<String> {
-    let graph = wait_graph(report.causes(), report.groups());
+    let graph = of_groups(report);
     if graph.edges.is_empty() {
         bail!(NOTHING);
     }
@@ -173,7 +178,7 @@ fn drawn(report: &Report, graph: &WaitGraph) -> Graph {
 
 /// For the page; `None` where nothing is known.
 pub(super) fn for_page(report: &Report) -> Option<WaitsForWhom> {
-    let graph = wait_graph(report.causes(), report.groups());
+    let graph = of_groups(report);
     if graph.edges.is_empty() {
         return None;
     }

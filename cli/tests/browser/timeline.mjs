@@ -97,6 +97,12 @@ async function following(page) {
   }
   await page.emulateMedia({ colorScheme: "dark" });
   await page.emulateMedia({ colorScheme: "light" });
+  // Where it is narrow nothing of it is cut.
+  await page.setViewportSize({ width: 400, height: 900 });
+  const isCut = () => [...document.querySelectorAll(".window")].filter((place) => place.scrollWidth > place.clientWidth + 1).map((place) => place.textContent.slice(0, 40));
+  await page.waitForFunction(() => document.querySelector(".window.cards caption"));
+  assert.deepEqual(await page.evaluate(isCut), []);
+  await page.setViewportSize({ width: 1280, height: 900 });
   // Back to the whole run, and again by the keys.
   await page.locator("#window-chip button").click();
   assert.equal(await shown(".of-window").count(), 0, "and gone with the window");

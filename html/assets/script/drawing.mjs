@@ -87,7 +87,8 @@ function paintRow(pen, data, row, top, { view, place, colours, ink, isFocus }) {
   const whole = ((view[1] - view[0]) / columns) * row.lanes.length;
   const strip = data.places.length ? STRIP : 0;
   const room = ROW - 4 - strip;
-  if (strip) paintStrip(pen, data, row, top + ROW - 2 - STRIP, { view, place, columns, owned: colours.owned });
+  // A line of paper is between the strip and the states, which may be nearly as dark.
+  if (strip) paintStrip(pen, data, row, top + ROW - 1 - STRIP, { view, place, columns, owned: colours.owned });
   for (let column = 0; column < columns; column += 1) {
     let y = top + ROW - 2 - strip;
     for (let state = 0; state < states; state += 1) {

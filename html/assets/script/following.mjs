@@ -92,7 +92,7 @@ export class Following {
   processor(place) {
     const { rows, all } = this.sampled((at) => this.data.places[at][0]);
     const most = rows.length ? rows[0].samples : 1;
-    this.table(place, `Processor time by library, from ${all} samples`, ["library", "", "share", "about", "threads"], rows.map((row) => {
+    this.table(place, `Processor time by library, from ${all} samples`, ["library", "", "share", "time, about", "threads"], rows.map((row) => {
       const [name, colour] = this.data.owners[row.key];
       return [[name, colour], sampleBar(row.samples / most, colour), shareText(row.samples, all), time(row.samples * this.data.sample), String(row.lanes.size)];
     }));
@@ -101,7 +101,7 @@ export class Following {
   ran(place) {
     const { rows, all } = this.sampled((at) => this.data.places[at].slice(0, 2).join(" "));
     const most = rows.length ? rows[0].samples : 1;
-    this.table(place, "Processor time by function", ["function", "", "library", "share", "about"], rows.map((row) => {
+    this.table(place, "Processor time by function", ["function", "", "library", "share", "time, about"], rows.map((row) => {
       const split = row.key.indexOf(" ");
       const [library, colour] = this.data.owners[Number(row.key.slice(0, split))];
       return [[row.key.slice(split + 1), colour], sampleBar(row.samples / most, colour), library, shareText(row.samples, all), time(row.samples * this.data.sample)];

@@ -129,7 +129,7 @@ class Timeline {
       const group = element("td", this.data.lanes[number].group, line);
       group.dataset.label = "group";
     }
-    if (rows.length > LISTED) element("p", `… and ${rows.length - LISTED} more threads that ran less.`, this.list).className = "note";
+    if (rows.length > LISTED) element("p", `… and ${rows.length - LISTED} more ${rows.length === LISTED + 1 ? "thread" : "threads"} that ran less.`, this.list).className = "note";
     this.fit();
   }
 

@@ -148,7 +148,11 @@ fn libraries(waits_for: &WaitsFor, analysis: &Analysis, names: &dyn Names) -> Ve
             self_ns: own,
             self_error_ns: self_error(&row.measures),
             waiting: waiting(analysis, waits_for, row, apis),
-            preempted_ns: row.measures.preempted_ns.map(|ns| ns.as_f64()),
+            // What belongs to no library is time in which others had the processor.
+            preempted_ns: match row.kind {
+                LibraryKind::Unattributed => Some(own),
+                _ => row.measures.preempted_ns.map(|ns| ns.as_f64()),
+            },
             on_cpu_ns: on_cpu(analysis, row, apis),
             // Of an application it is what the other rows show.
             callees_ns: if is_application { 0.0 } else { (total - own).max(0.0) },

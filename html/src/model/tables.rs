@@ -158,8 +158,8 @@ fn figure_columns(before: usize) -> Vec<Column> {
 
 fn figures(measures: &Measures) -> Vec<Value> {
     vec![
-        // Enough for a ten-thousandth of a percent.
-        Value::Number((measures.share * 1e6).round() / 1e6),
+        // So many digits that what is not nothing does not become it.
+        Value::Number((measures.share * 1e9).round() / 1e9),
         measures.self_ns.into(),
         measures.total_ns.into(),
         measures.wait_ns.into(),

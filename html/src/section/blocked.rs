@@ -38,18 +38,18 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
         [] => html! {},
         rows => {
             let rings = figure(&heading, RINGS, &caption, |sheet| draw(report, sheet))?;
-            html! { div.beside { (rings) (functions(rows)) } }
+            html! { div.beside { (rings) div { (functions(rows)) } } }
         }
     };
     Ok(Some(html! {
         @if !blocked.idle.as_str().is_empty() {
-            p { (blocked.idle) ": waiting to be told of work for 95 % of their lives or more. They are left out here." }
+            p { (blocked.idle) ": 95 % or more of a life spent waiting to be told of work. Left out of the picture." }
         }
         (picture)
         @if !report.causes.is_empty() {
             p {
                 "Who waits where, for what, and who holds it and ends that, as the kernel saw it"
-                ", each until the thread ran again (above: until it was woken)"
+                ", each until the thread was woken, as above"
                 @if report.causes.iter().any(|cause| cause.is_idle) { "; idle threads last" }
                 ":"
             }

@@ -81,6 +81,9 @@ pub(super) fn of_groups(report: &Report) -> Result<Markup, Error> {
 pub(super) fn of_group(report: &Report, group: &ThreadGroup) -> Result<Markup, Error> {
     let title = format!("{}: {}", group.name, plural(group.members.len(), "thread"));
     let chart = by_clocks(report, |clock| {
+        if clock == Clock::Cpu && !has_samples(group) {
+            return Ok(html! { p.note { "No sample found these threads running." } });
+        }
         let heading = Heading { title: &title, subtitle: "time of each thread by library" };
         let caption = html! {
             @match clock {
@@ -196,6 +199,11 @@ fn draw_group(
     Ok(heat(sheet, &columns, &rows, ("none", &quantity(most, Unit::Nanoseconds)))?)
 }
 
+/// Whether any of its threads was found running: threads that hardly ran may all have been missed.
+fn has_samples(group: &ThreadGroup) -> bool {
+    group.members.iter().flat_map(|member| &member.on_cpu_ns).any(|&ns| ns > 0.0)
+}
+
 /// The columns in which any of the threads has something.
 fn used<'g>(
     members: impl Iterator<Item = &'g Member> + Clone,
@@ -270,7 +278,7 @@ fn cell(ns: f64, most_ns: f64, whole_ns: f64, clock: Clock) -> Cell {
 
 #[cfg(test)]
 mod tests {
-    use super::{Clock, LEAST_WORK, Report, columns, draw_groups, worth_showing};
+    use super::{Clock, LEAST_WORK, Report, columns, draw_groups, of_group, worth_showing};
     use crate::model::{Life, Member, Outlier, Ran, RanObject, ThreadGroup};
     use chase_viz::{Heading, Sheet};
 
@@ -315,6 +323,17 @@ mod tests {
         let sheet = Sheet::alone(Heading { title: "", subtitle: "" });
         let chart = draw_groups(&report, Clock::Cpu, &sheet).expect("a picture");
         assert!(chart.svg().contains("libwork.so") && chart.svg().contains("workers"));
+    }
+
+    #[test]
+    fn threads_without_samples_have_words_for_a_picture_by_the_processors_clock() {
+        let idle = group("idle pool", Vec::new());
+        let report = Report { processor: Some(Ran::default()), ..Report::default() };
+        let shown = of_group(&report, &idle).expect("a section").into_string();
+        assert_eq!(shown.matches("No sample found these threads running.").count(), 1);
+        let busy = group("workers", vec![5e8]);
+        let shown = of_group(&report, &busy).expect("a section").into_string();
+        assert!(!shown.contains("No sample"));
     }
 
     #[test]

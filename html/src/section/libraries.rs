@@ -12,6 +12,8 @@ use crate::model::{Library, Report, WaitCause, WaitSource};
 const BARS: usize = 20;
 /// Below this fraction of the longest there is nothing to be seen.
 const VISIBLE: f64 = 0.001;
+/// What stands for time that belongs to no library.
+const NOT_ATTRIBUTED: &str = "[not attributed]";
 
 pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
     if shown(report).next().is_none() {
@@ -38,6 +40,9 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
             WaitSource::Name => {
                 "Waits are told by the names of functions known to wait: a guess, not measured."
             }
+        }
+        @if shown(report).any(|library| library.name.as_str() == NOT_ATTRIBUTED) {
+            " " (NOT_ATTRIBUTED) ", an estimate: how long others had the processor during calls that were not timed."
         }
     };
     let picture = figure(&heading, WIDE, &caption, |sheet| draw(report, sheet))?;

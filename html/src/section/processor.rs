@@ -31,7 +31,7 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
     let rings = figure(&heading, RINGS, &caption, |sheet| draw(ran, report, sheet))?;
     let colours = Colours::new(report);
     Ok(Some(html! {
-        div.beside { (rings) (objects(ran, &colours)) }
+        div.beside { (rings) div { (objects(ran, &colours)) } }
         (functions(ran, &colours))
     }))
 }

@@ -57,7 +57,7 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
         };
         let heading = Heading { title, subtitle: "" };
         let rings = figure(&heading, RINGS, &caption, |sheet| draw_by(report, clock, sheet))?;
-        Ok(html! { div.beside { (rings) (libraries(report, clock)) } })
+        Ok(html! { div.beside { (rings) div { (libraries(report, clock)) } } })
     })?;
     let mut panels = Vec::new();
     let kinds = groups(report);
