@@ -135,7 +135,11 @@ pub fn findings(
     found.extend(system::loading(&evidence));
     found.extend(system::mapping_churn(&evidence));
     found.extend(machine::too_many_threads(&evidence));
-    found.extend(machine::short_processes(&evidence));
+    if let Some(short) = machine::short_processes(&evidence) {
+        // Who waits for short processes is limited by them: that is the same.
+        found.retain(|stage| !machine::is_of_short_processes(&evidence, stage));
+        found.push(short);
+    }
     let mut found = claimed_once(without_turns(found));
     found.sort_by_key(|finding| (std::cmp::Reverse(finding.saves_ns), finding.group));
     found.truncate(MOST);

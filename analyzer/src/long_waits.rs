@@ -77,11 +77,17 @@ pub(crate) fn long_waits(
                 continue;
             };
             let ((_, _, waker_api, waker_site, waker_name, _), waker) = run.waker(cause);
+            let woken_ns = (row.woken_ns != 0).then(|| since(row.woken_ns));
+            // A child ends the `vfork` that made it before it is recorded: what it does until then is part of the wait.
+            let has_begun = |&waker: &u32| {
+                let row = analysis.threads.get(waker as usize);
+                row.zip(woken_ns).is_none_or(|(row, woken)| row.start_ns.0 <= woken)
+            };
             own.waits.push(LongWait {
                 begin_ns,
-                woken_ns: (row.woken_ns != 0).then(|| since(row.woken_ns)),
+                woken_ns,
                 end_ns,
-                waker: waker.filter(|&waker| Some(waker) != thread),
+                waker: waker.filter(|&waker| Some(waker) != thread).filter(has_begun),
                 waker_api,
                 waker_name,
                 waker_site,

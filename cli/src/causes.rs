@@ -86,7 +86,12 @@ pub(crate) fn awaited(report: &Report, row: &CauseRow) -> String {
     };
     let end = match row.purpose {
         Purpose::Join => one(&|group| format!("the end of {}", group.label)),
-        Purpose::Child => one(&|group| format!("the end of process {}", group.program)),
+        Purpose::Child => {
+            // `wait4` and `waitid`; `vfork` and its like wait until the child runs its program.
+            let is_end = row.syscall.is_some_and(|number| matches!(number, 61 | 247));
+            let what = if is_end { "end" } else { "start" };
+            one(&|group| format!("the {what} of process {}", group.program))
+        }
         _ => None,
     };
     end.unwrap_or_default()

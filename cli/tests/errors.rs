@@ -91,6 +91,29 @@ fn what_is_not_in_the_run() {
     fails(dir.path(), &["charts", "-o", "chase.data/a.chase"], 1, "cannot make the directory");
 }
 
+/// Half a page would be taken for the whole.
+#[test]
+fn what_could_not_be_written_is_not_there() {
+    let dir = with_recording();
+    let program = env!("CARGO_BIN_EXE_chase-report");
+    // Files of at most one block of 512 or 1,024 bytes; without a signal for more.
+    let script = format!("trap '' XFSZ; ulimit -f 1; {program} html -o page.html");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script]).current_dir(dir.path()).env_remove("CHASE_OUTPUT");
+    let output = shell.output().expect("sh runs");
+    let errors = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("cannot write page.html"), "{errors}");
+    assert!(!dir.path().join("page.html").exists());
+}
+
+#[test]
+fn nothing_that_stands_out_says_what_to_do_next() {
+    let dir = with_recording();
+    let (status, said, _) = run(dir.path(), &["findings"]);
+    assert!(status == 0 && said.contains("chase-report libs, apis, hot"), "{said}");
+}
+
 #[test]
 fn no_system_calls_is_explained() {
     let dir = with_recording();

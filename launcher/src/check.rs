@@ -189,6 +189,16 @@ pub(crate) fn why_nothing(program: &OsStr) -> Option<String> {
     }
 }
 
+/// What a file that can't be started names and is not on this machine: the interpreter of a script, or a dynamic linker.
+pub(crate) fn missing(program: &OsStr) -> Option<String> {
+    let (needed, what) = match elf::read(Path::new(program)).ok()? {
+        Kind::Script(interpreter) => (interpreter, "which its first line names"),
+        Kind::Program(program) => (program.interpreter?, "its dynamic linker"),
+        Kind::Other(_) => return None,
+    };
+    (!needed.exists()).then(|| format!("{}, {what}", needed.display()))
+}
+
 /// The executable that runs, or why it can't be recorded; and the way to it, for people.
 fn find(name: &OsStr) -> anyhow::Result<(PathBuf, Result<Box<Program>, String>, String)> {
     let mut path = look_up(name)?;

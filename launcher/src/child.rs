@@ -11,6 +11,7 @@ use std::ffi::{CString, OsStr, OsString, c_char, c_int};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -18,8 +19,8 @@ use std::{mem, ptr};
 
 use anyhow::Context;
 
-use crate::say;
 use crate::window::Window;
+use crate::{check, say};
 
 /// As shells have it.
 const NOT_FOUND: i32 = 127;
@@ -79,15 +80,27 @@ impl Image {
 fn not_started(command: &[OsString], error: &io::Error) -> i32 {
     let program = Path::new(&command[0]);
     let is_here = program.components().count() == 1 && program.is_file();
+    let is_path = program.display().to_string().contains('/');
     let hint = match error.kind() {
         io::ErrorKind::NotFound if is_here => format!("; did you mean ./{}?", program.display()),
-        io::ErrorKind::NotFound if !program.display().to_string().contains('/') => {
-            "; it is not in $PATH".to_owned()
+        io::ErrorKind::NotFound if !is_path => "; it is not in $PATH".to_owned(),
+        // The kernel says the same of a file that is there, and needs another one.
+        io::ErrorKind::NotFound => check::missing(&command[0])
+            .map_or_else(String::new, |what| format!("; it is there, but not {what}")),
+        io::ErrorKind::PermissionDenied if program.is_dir() => "; it is a directory".to_owned(),
+        io::ErrorKind::PermissionDenied if is_path && !is_executable(program) => {
+            "; it is not executable: chmod +x it, or name the program that runs it before it"
+                .to_owned()
         }
         _ => String::new(),
     };
     say(&format!("chase: can't start {}: {error}{hint}\n", program.display()));
     if error.raw_os_error() == Some(libc::ENOENT) { NOT_FOUND } else { NOT_STARTED }
+}
+
+/// Whether anybody may execute this file.
+fn is_executable(file: &Path) -> bool {
+    file.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
 }
 
 /// Runs the program in chase's place. Returns only where that fails, with the exit status.

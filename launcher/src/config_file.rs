@@ -69,6 +69,10 @@ impl ConfigFile {
             match std::fs::read_to_string(&path) {
                 Ok(text) => return Self::parse(&text).with_context(|| path.display().to_string()),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                // Where $HOME is another user's (`sudo -u`), nobody knows whether a file is there, and it is not this user's.
+                Err(error)
+                    if error.kind() == std::io::ErrorKind::PermissionDenied
+                        && path.symlink_metadata().is_err() => {}
                 Err(error) => return Err(error).with_context(|| path.display().to_string()),
             }
         }

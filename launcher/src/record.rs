@@ -1,7 +1,10 @@
 //! `chase record`.
 
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::fs;
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
@@ -99,12 +102,34 @@ fn summarise(
             text + &place + &next(settings)
         }
         Err(why) => {
-            let why =
-                check::why_nothing(&command[0]).or_else(|| window.why_nothing()).unwrap_or(why);
+            let why = check::why_nothing(&command[0])
+                .or_else(|| window.why_nothing())
+                .or_else(|| why_no_room(&settings.output))
+                .unwrap_or(why);
             format!("chase: nothing was recorded in {shown}: {why}\n")
         }
     };
     say(&text);
+}
+
+/// Says so where a disk is too full for a recording, which needs some hundred kilobytes.
+fn why_no_room(output: &Path) -> Option<String> {
+    const LITTLE: u64 = 1 << 20;
+    let path = CString::new(output.as_os_str().as_bytes()).ok()?;
+    let mut told = MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: the path ends with null, and there is room for what is told.
+    if unsafe { libc::statvfs(path.as_ptr(), told.as_mut_ptr()) } != 0 {
+        return None;
+    }
+    // SAFETY: the call succeeded.
+    let told = unsafe { told.assume_init() };
+    let free = told.f_bavail * told.f_frsize;
+    (free < LITTLE).then(|| {
+        let kilobytes = free >> 10;
+        format!(
+            "its disk has {kilobytes} kB left; free space there, or name another directory with -o"
+        )
+    })
 }
 
 /// Has the recordings of a run of many processes put into one file. Whether that was done.

@@ -1,8 +1,9 @@
 //! `chase record`: the program is as it would be by itself, and its recording is there.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -120,6 +121,59 @@ fn what_cannot_be_started() {
             assert!(said.contains("can't start"), "{said}");
         }
     }
+}
+
+#[test]
+fn says_why_it_cannot_be_started() {
+    let scratch = TempDir::new().expect("a directory");
+    let says = |program: &str, wanted: &str| {
+        let output = record(scratch.path(), &[]).arg(program).output().expect("runs");
+        let said = text(&output.stderr);
+        assert!(said.contains(wanted), "{program}: {said}");
+    };
+    fs::write(scratch.path().join("data"), "no program").expect("written");
+    let script = scratch.path().join("script");
+    fs::write(&script, "#!/no/such/interpreter -x\n").expect("written");
+    fs::set_permissions(&script, Permissions::from_mode(0o755)).expect("set");
+    says("./data", "not executable: chmod +x");
+    says("/", "it is a directory");
+    says("no-such-program", "not in $PATH");
+    says("./script", "it is there, but not /no/such/interpreter");
+}
+
+#[test]
+fn says_that_the_disk_is_full() {
+    let what = "a full disk";
+    if !need::root(what) || need::tool(what, "unshare").is_none() {
+        return;
+    }
+    let scratch = TempDir::new().expect("a directory");
+    let script = "mount -t tmpfs -o size=64k tmpfs . && cd . && \"$0\" record -o \"$PWD/d\" true";
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", script]).arg(chase()).current_dir(scratch.path());
+    let output = command.output().expect("runs");
+    let said = text(&output.stderr);
+    assert!(output.status.success() && said.contains("kB left; free space there"), "{said}");
+}
+
+/// `sudo -u` may leave `$HOME` as it was.
+#[test]
+fn a_home_that_may_not_be_entered_has_no_options() {
+    let what = "another user's home";
+    if !need::root(what) || need::tool(what, "setpriv").is_none() {
+        return;
+    }
+    let scratch = TempDir::new().expect("a directory");
+    fs::set_permissions(scratch.path(), Permissions::from_mode(0o755)).expect("set");
+    let home = scratch.path().join("home");
+    fs::create_dir(&home).expect("made");
+    fs::set_permissions(&home, Permissions::from_mode(0o700)).expect("set");
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(chase());
+    command.args(["record", "--print-env", "true"]).current_dir(scratch.path());
+    command.env("HOME", &home).env_remove("XDG_CONFIG_HOME");
+    let output = command.output().expect("runs");
+    assert!(output.status.success(), "{}", text(&output.stderr));
 }
 
 #[test]

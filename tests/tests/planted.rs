@@ -55,6 +55,7 @@ planted! {
     a_poll_loop_in_rust: "polling.rs",
     a_poll_loop_by_a_condition: "polling_condition.cpp",
     short_processes_in_python: "short_processes.py",
+    short_processes_whose_output_is_read: "short_processes_output.py",
     the_last_to_end_in_python: "last_to_end.py",
     a_slow_peer_in_python: "peer.py",
     a_slow_upstream: "slow_upstream.c",

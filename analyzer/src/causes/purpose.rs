@@ -29,7 +29,7 @@ pub enum Purpose {
     Barrier,
     /// The end of a thread.
     Join,
-    /// The end of a process.
+    /// The end of a process; in `vfork` and its like, that the child runs a program, or ends.
     Child,
     /// Time to pass.
     Sleep,
@@ -98,7 +98,8 @@ impl Purpose {
             7 | 23 | 232 | 270 | 271 | 281 | 441 => Self::Readiness,
             208 | 333 => Self::File,
             426 => Self::Completion,
-            61 | 247 => Self::Child,
+            // A `vfork`, and a `clone` like it, lasts until the child has no more need of its parent's memory.
+            56 | 58 | 61 | 247 | 435 => Self::Child,
             26 | 74 | 75 | 162 | 277 | 306 => Self::Sync,
             u32::MAX => Self::Page,
             _ => match seen.file {

@@ -176,13 +176,10 @@ impl<'a> Run<'a> {
     pub(crate) fn waker(&self, row: &Recorded) -> (PartyKey, Option<u32>) {
         let name = until_nul(&row.waker_name);
         match row.waker_kind {
-            WAKER_THREAD => {
-                let at = self.by_began.get(&(row.waker_pid, row.waker_began_ns)).copied();
-                match at {
-                    Some(at) => self.thread(at, row.waker_context_ref, row.waker, row.waker_site),
-                    None => ((PartyKind::Process, None, None, None, name, None), None),
-                }
-            }
+            WAKER_THREAD => match self.process_of_waker(row) {
+                Some(at) => self.thread(at, row.waker_context_ref, row.waker, row.waker_site),
+                None => ((PartyKind::Process, None, None, None, name, None), None),
+            },
             // A process that is ending is not watched any more when it wakes those that wait for its end: its first
             // thread stands for it.
             WAKER_PROCESS => match self.by_pid.get(&row.waker_pid) {
@@ -194,6 +191,15 @@ impl<'a> Run<'a> {
             WAKER_TIME => (nobody(PartyKind::Time), None),
             _ => (nobody(PartyKind::Unknown), None),
         }
+    }
+
+    /// The process of a thread that ended a wait. Where it was gone by the time that the wait was written, or another one had
+    /// its place already, the thread is not in the process that is told; a main thread is known by its number all the same.
+    fn process_of_waker(&self, row: &Recorded) -> Option<usize> {
+        let told = self.by_began.get(&(row.waker_pid, row.waker_began_ns)).copied();
+        let has_it = |&at: &usize| self.place(at, 0, row.waker).0.is_some();
+        let by_number = || self.by_pid.get(&row.waker).copied();
+        told.filter(has_it).or_else(by_number).or(told)
     }
 
     fn thread(

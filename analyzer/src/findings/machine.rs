@@ -91,6 +91,16 @@ pub(super) fn short_processes(evidence: &Evidence<'_>) -> Option<Finding> {
     Some(evidence.finding(group, vec![main as u32], None, saves_ns, kind))
 }
 
+/// Whether a limiting stage is made of processes that live for a short time.
+pub(super) fn is_of_short_processes(evidence: &Evidence<'_>, stage: &Finding) -> bool {
+    let is_short = |&thread: &u32| {
+        let row = &evidence.analysis.processes[evidence.analysis.threads[thread as usize].process];
+        row.parent.is_some() && row.wall_ns.as_f64() <= SHORT_LIFE_NS
+    };
+    let members = &evidence.groups.rows[stage.group as usize].members;
+    matches!(stage.kind, FindingKind::LimitingStage { .. }) && members.iter().all(is_short)
+}
+
 /// Returns the time of the thread that waits longest for these processes: for their ends, or for their output. This is
 /// more than their recorded lifetimes, which lack the time before the hook is loaded and while the kernel destroys
 /// them.

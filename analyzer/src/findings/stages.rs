@@ -18,7 +18,7 @@ const MOSTLY_LAST: f64 = 0.6;
 const ROUNDS: u64 = 3;
 /// The others end earlier than the last one by at least this part of its life.
 const LATE: f64 = 0.25;
-/// The consumer's waits, without the longest one, must be this fraction of all its waits.
+/// The consumers' waits, without one as long as the longest of each thread, must be this fraction of all its waits.
 const WITHOUT_LONGEST: f64 = 0.5;
 /// Threads that begin within this part of their life share work.
 const TOGETHER: f64 = 0.2;
@@ -72,9 +72,11 @@ fn stage(evidence: &Evidence<'_>, slow: u32, by: Vec<(u32, Joint<'_>)>) -> Optio
             let group = &evidence.groups.rows[number as usize];
             let lifetime = working_ns(evidence, number, group);
             let all: f64 = joint.rows.iter().map(|row| part(row) * row.wait_ns.as_f64()).sum();
-            let longest = joint.by_thread_where(part).first()?.0;
-            // One wait for a start, an end or a busy machine must make no difference.
-            let rest = all - joint.max_ns();
+            let waits = joint.by_thread_where(part);
+            let longest = waits.first()?.0;
+            // One wait of each thread for a start, an end or a busy machine must make no difference: threads of a pool that has
+            // nothing to do wait so together.
+            let rest = all - joint.max_ns() * waits.len() as f64;
             let is_even = joint.max_ns() <= ONE_WAIT * longest;
             let is_fed = joint.waits() >= LEAST_SIGNALS
                 && (is_even || rest >= (STARVES * lifetime).max(WITHOUT_LONGEST * all));

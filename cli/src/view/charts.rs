@@ -63,7 +63,7 @@ fn save(dir: &Path, name: &str, chart: &Chart) -> anyhow::Result<Vec<PathBuf>> {
     let files = [(format!("{name}.svg"), chart.svg().as_bytes()), (format!("{name}.png"), &png)];
     let write = |(name, bytes): (String, &[u8])| {
         let path = dir.join(name);
-        fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+        super::files::save(&path, bytes)?;
         Ok(path)
     };
     files.into_iter().map(write).collect()

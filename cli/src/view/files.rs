@@ -1,6 +1,7 @@
 //! The files that a view wrote.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -41,7 +42,14 @@ impl Show for Files {
     }
 }
 
-/// Writes a file that was asked for.
+/// Writes a file that was asked for. A part of one, where the disk is full, would be taken for the whole: it is removed.
 pub(super) fn save(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+    let mut file =
+        File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    file.write_all(bytes).with_context(|| {
+        if path.is_file() {
+            let _ = fs::remove_file(path);
+        }
+        format!("cannot write {}", path.display())
+    })
 }

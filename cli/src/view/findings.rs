@@ -21,7 +21,9 @@ impl Show for Findings {
 
     fn text(&self, report: &Report, terminal: Terminal, _: usize) -> anyhow::Result<String> {
         let text = text(report, terminal);
-        Ok(if text.is_empty() { "Nothing stands out.\n".to_owned() } else { text })
+        let nothing = "Nothing stands out by the rules that chase looks for (docs/findings.md). \
+                       What takes most: chase-report libs, apis, hot.\n";
+        Ok(if text.is_empty() { nothing.to_owned() } else { text })
     }
 
     fn tables(&self, report: &Report, top: usize) -> anyhow::Result<Vec<Rows>> {

@@ -1,7 +1,6 @@
 //! The HTML page: what the analyzer and the symbolizer found out, handed to the page.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io::{IsTerminal, Write, stderr, stdin};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -11,7 +10,7 @@ use chase_analyzer::{CauseRow, CodeAddress, Finding, GroupRow, Ns, Party};
 use chase_export::{Profile, Stacks};
 use chase_html::{CauseOfWait, Comparison, Facts, Figures, Flame, FlameKind, Process};
 
-use super::files::Files;
+use super::files::{Files, save};
 use super::not_seen::NotSeen;
 use super::{approximate, compare as views, processes};
 use crate::args::{Cli, CompareArgs};
@@ -44,7 +43,7 @@ pub(super) fn write(
         compare(&mut model, &Report::read(cli, vec![before.clone()])?, report, &compared);
     }
     let page = chase_html::page(&model).context("cannot make the page")?;
-    fs::write(output, page).with_context(|| format!("cannot write {}", output.display()))?;
+    save(output, page.as_bytes())?;
     Ok(Files::written(output.to_owned()))
 }
 

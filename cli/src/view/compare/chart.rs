@@ -49,7 +49,7 @@ pub(super) fn draw(compared: &Compared, path: &Path, top: usize) -> anyhow::Resu
         "png" => chart.png(PNG_WIDTH).context("cannot draw the chart")?,
         _ => chart.svg().as_bytes().to_vec(),
     };
-    std::fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+    crate::view::files::save(path, &bytes)
 }
 
 fn label(letter: &str, name: &ApiName) -> String {
