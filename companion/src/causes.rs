@@ -8,7 +8,7 @@ use chase_format::syscalls::{CauseRow, OBJECT_NAME};
 use crate::file::{Place, SyscallsFile};
 use crate::objects::Objects;
 use crate::program::Program;
-use crate::shared::{Process, WAKER_PROCESS, WAKER_THREAD, Wait};
+use crate::shared::{PROCESS_FREE, PROCESSES, Process, WAKER_PROCESS, WAKER_THREAD, Wait};
 
 /// `futex(2)`, whose object is an address.
 const FUTEX: u32 = 202;
@@ -20,6 +20,9 @@ struct Written {
     /// Its index among the causes in the file.
     number: u32,
     count: u64,
+    /// Process id of the thread that ended the waits, and when its process began; once they are known. Later, another process may
+    /// have its place.
+    waker: Option<(u32, u64)>,
     /// The name of the object, from when it could be looked up.
     name: Vec<u8>,
 }
@@ -45,8 +48,14 @@ impl Causes {
             }
             let written = self.written.entry(number).or_insert_with(|| {
                 self.of_process.entry(wait.key.process).or_default().push(number);
-                Written { place: None, number: 0, count: 0, name: Vec::new() }
+                Written { place: None, number: 0, count: 0, waker: None, name: Vec::new() }
             });
+            if written.waker.is_none() && wait.key.waker_kind == WAKER_THREAD {
+                // (Not from `processes`, which may have been read before it began.)
+                let waker = program.processes.read(wait.key.waker_process as usize % PROCESSES);
+                let is_there = waker.state != PROCESS_FREE;
+                written.waker = is_there.then_some((waker.own_pid, waker.began_ns));
+            }
             if written.name.is_empty() && has_descriptor(&wait) {
                 let objects = self.objects.entry(wait.key.process).or_default();
                 written.name = objects.name(process.pid, &wait);
@@ -68,13 +77,12 @@ impl Causes {
         &mut self,
         numbers: &[u32],
         program: &Program,
-        processes: &[Process],
         file: &mut SyscallsFile,
     ) -> io::Result<()> {
         for number in numbers {
             let wait = program.waits.read(*number as usize);
             let Some(written) = self.written.get_mut(number) else { continue };
-            let row = row_of(&wait, &written.name, processes);
+            let row = row_of(&wait, &written.name, written.waker);
             match written.place {
                 Some(place) => file.update_cause(place, &row)?,
                 None => {
@@ -109,15 +117,11 @@ fn has_descriptor(wait: &Wait) -> bool {
     wait.key.syscall != FUTEX && wait.key.object != 0
 }
 
-fn row_of(wait: &Wait, name: &[u8], processes: &[Process]) -> CauseRow {
+fn row_of(wait: &Wait, name: &[u8], waker: Option<(u32, u64)>) -> CauseRow {
     let key = &wait.key;
-    let waker = match key.waker_kind {
-        WAKER_THREAD => processes.get(key.waker_process as usize),
-        _ => None,
-    };
-    let waker_pid = match key.waker_kind {
-        WAKER_PROCESS => key.waker_process,
-        _ => waker.map_or(0, |process| process.own_pid),
+    let (waker_pid, waker_began_ns) = match key.waker_kind {
+        WAKER_PROCESS => (key.waker_process, 0),
+        _ => waker.unwrap_or_default(),
     };
     let mut row = CauseRow {
         context_ref: key.context,
@@ -134,7 +138,7 @@ fn row_of(wait: &Wait, name: &[u8], processes: &[Process]) -> CauseRow {
         waker_pid,
         waker_context_ref: key.waker_context,
         waker_site: key.waker_site,
-        waker_began_ns: waker.map_or(0, |process| process.began_ns),
+        waker_began_ns,
         waits: wait.count,
         total_ns: wait.total_ns,
         max_ns: wait.max_ns,

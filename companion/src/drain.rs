@@ -260,7 +260,7 @@ impl Drain {
         let mut causes = std::mem::take(&mut self.causes);
         for (number, changed) in causes.changed(program, processes) {
             self.write_with(number, program, processes, |file| {
-                causes.write(&changed, program, processes, file)
+                causes.write(&changed, program, file)
             });
         }
         let mut all = std::mem::take(&mut self.intervals);
