@@ -1,6 +1,6 @@
 //! When samples were taken, to be written into the file of their process.
 //!
-//! All of a process's first [`AT_ONCE`] samples are noted, of the next ones half, then a quarter, and so on. Which ones is
+//! All of a process's first 32,768 samples are noted, of the next ones half, then a quarter, and so on. Which ones is
 //! random, since the timers of several CPUs fire by turns: every second sample might be always of the same thread.
 
 use chase_format::syscalls::TimedSampleRow;
