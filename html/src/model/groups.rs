@@ -93,6 +93,7 @@ impl<'a> Columns<'a> {
 
     fn member(&self, thread: u32) -> Member {
         let thread = &self.analysis.threads[thread as usize];
+        let on_cpu = self.on_cpu.get(&(thread.process, thread.thread)).cloned().unwrap_or_default();
         let mut in_libraries_ns = vec![0.0; self.libraries.len()];
         let own_column = match self.analysis.objects[thread.own_object as usize].executable {
             true => self.application,
@@ -112,11 +113,7 @@ impl<'a> Columns<'a> {
             life: life(thread),
             calls: thread.measures.calls,
             in_libraries_ns,
-            on_cpu_ns: self
-                .on_cpu
-                .get(&(thread.process, thread.thread))
-                .cloned()
-                .unwrap_or_default(),
+            on_cpu_ns: at_most(on_cpu, thread.on_cpu_ns),
         }
     }
 }
@@ -132,6 +129,16 @@ fn on_cpu(analysis: &Analysis) -> HashMap<(usize, u32), Vec<f32>> {
         let thread = (row.process as usize, row.thread);
         let of_thread = times.entry(thread).or_insert_with(|| vec![0.0; objects.len()]);
         of_thread[column] += row.ns.as_f64() as f32;
+    }
+    times
+}
+
+/// Times that are together no more than that. Of a thread with few samples each stands for as much as those of all such threads
+/// do in the mean, which may be more than this one has run.
+fn at_most(mut times: Vec<f32>, most: Option<Ns>) -> Vec<f32> {
+    let sum: f32 = times.iter().sum();
+    if let Some(most) = most.map(|most| most.as_f64() as f32).filter(|&most| most < sum) {
+        times.iter_mut().for_each(|time| *time *= most / sum);
     }
     times
 }
@@ -210,5 +217,18 @@ fn note(row: &GroupRow) -> Option<&'static str> {
         Some("Its threads have unlike lifetimes: the longest is more than twice the shortest.")
     } else {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_thread_ran_is_no_more_than_it_has_run() {
+        assert_eq!(at_most(vec![3.0, 1.0], Some(Ns(2))), [1.5, 0.5]);
+        assert_eq!(at_most(vec![3.0, 1.0], Some(Ns(5))), [3.0, 1.0]);
+        assert_eq!(at_most(vec![3.0, 1.0], None), [3.0, 1.0]);
+        assert!(at_most(Vec::new(), Some(Ns(0))).is_empty());
     }
 }
