@@ -49,8 +49,9 @@ pub(crate) fn attach(arguments: &AttachArgs) -> anyhow::Result<i32> {
     let settings = Settings::new(&arguments.recording, &ConfigFile::find()?)?;
     let library = Library::read(&parts::library()?)?;
     let is_new = !settings.output.exists();
-    fs::create_dir_all(&settings.output)
-        .with_context(|| format!("can't create {}", settings.output.display()))?;
+    fs::create_dir_all(&settings.output).with_context(|| {
+        format!("can't create {} (-o names another directory)", settings.output.display())
+    })?;
     process.give_directory(&settings.output, is_new)?;
     if settings.wants_companion {
         companion::start(&settings);

@@ -43,8 +43,9 @@ pub(crate) fn record(arguments: &RecordArgs) -> anyhow::Result<i32> {
         print(&shown(&variables, &arguments.command))?;
         return Ok(0);
     }
-    fs::create_dir_all(&settings.output)
-        .with_context(|| format!("can't create {}", settings.output.display()))?;
+    fs::create_dir_all(&settings.output).with_context(|| {
+        format!("can't create {} (-o names another directory)", settings.output.display())
+    })?;
     if settings.wants_companion && !part.begins_later() {
         companion::start(&settings);
     }
