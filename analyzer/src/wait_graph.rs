@@ -101,7 +101,7 @@ fn bottleneck(causes: &[CauseRow], edges: &[WaitEdge], idle: &[bool]) -> Option<
         edges.map(|edge| edge.wait_ns.as_f64()).sum()
     };
     // Who waits to be told of work all its life is not held up by who gives it some.
-    let has_work = |edge: &WaitEdge| !idle[edge.group as usize];
+    let has_work = |edge: &WaitEdge| idle.get(edge.group as usize) != Some(&true);
     let candidates = (0..idle.len() as u32).filter_map(|group| {
         let awaited = sum(&|edge| edge.of_group == Some(group) && has_work(edge));
         let waits = sum(&|edge| edge.group == group);

@@ -88,11 +88,15 @@ async function following(page) {
   const waits = await rows("waits", "waits").first().textContent();
   assert.match(waits, /^a lock, pthread_mutex_lock <\/script>100 %4\d\d ms1$/);
   assert.match(await rows("blocked", "single").first().textContent(), /^worker 2500 ms900 mswaiting for a lockpthread_mutex_lock <\/script>worker 1 in pthread_mutex_unlock$/);
+  // One sample of each thread is in it, and others are not.
+  const ran = async (table) => (await rows("processor", table).allTextContents()).join(" | ");
+  assert.equal(await ran("processor"), "app100 %2.00 ms2");
+  assert.equal(await ran("ran"), "mainapp100 %2.00 ms");
   assert.equal(await rows("threads", "threads").count(), 2);
   assert.match(await rows("threads", "threads").first().textContent(), /^worker 1/);
   assert.match(await rows("time", "functions").first().textContent(), /^pthread_mutex_lock/);
   assert.equal(await shown("#time .of-run, #threads .of-run, #waits .of-run").count(), 0);
-  for (const [section, words] of [["findings", "whole run"], ["calls", "whole run"], ["tail", "whole run"], ["time", "in the window"], ["blocked", "in the window"]]) {
+  for (const [section, words] of [["findings", "whole run"], ["calls", "whole run"], ["tail", "whole run"], ["time", "in the window"], ["processor", "in the window"], ["blocked", "in the window"]]) {
     assert.equal(await shown(`#${section} .scope`).first().textContent(), words, section);
   }
   await page.emulateMedia({ colorScheme: "dark" });

@@ -1,7 +1,7 @@
 // The timeline's picture, on a canvas: a row per thread, or per folded group of them.
 import { columnsOf, wakings } from "./lanes.mjs";
 import { timeText } from "./quantities.mjs";
-import { strongest } from "./samples.mjs";
+import { sampleReach, strongest } from "./samples.mjs";
 import { ticksOf } from "./window.mjs";
 
 export const ROW = 20;
@@ -88,7 +88,8 @@ function paintRow(pen, data, row, top, { view, place, colours, ink, isFocus }) {
   const strip = data.places.length ? STRIP : 0;
   const room = ROW - 4 - strip;
   // A line of paper is between the strip and the states, which may be nearly as dark.
-  if (strip) paintStrip(pen, data, row, top + ROW - 1 - STRIP, { view, place, columns, owned: colours.owned });
+  const isBusy = (column) => times[column * states] > 0;
+  if (strip) paintStrip(pen, data, row, top + ROW - 1 - STRIP, { view, place, columns, owned: colours.owned, isBusy });
   for (let column = 0; column < columns; column += 1) {
     let y = top + ROW - 2 - strip;
     for (let state = 0; state < states; state += 1) {
@@ -103,18 +104,18 @@ function paintRow(pen, data, row, top, { view, place, colours, ink, isFocus }) {
   pen.globalAlpha = 1;
 }
 
-// What a sample has found lasts until the next one, if that follows soon, so that a thread that runs has a line without gaps.
-function paintStrip(pen, data, row, top, { view, place, columns, owned }) {
+// What a sample has found lasts until the next one, or until the thread waits, so that a thread that runs has a line without gaps.
+function paintStrip(pen, data, row, top, { view, place, columns, owned, isBusy }) {
   const owners = strongest(data.lanes, row.lanes, view, data.places, columns);
   // A thread that runs has a sample in each of so many columns.
-  const gap = Math.ceil((2 * data.sample) / ((view[1] - view[0]) / columns)) + 1;
+  const gap = Math.ceil((2 * sampleReach(data)) / ((view[1] - view[0]) / columns)) + 1;
   for (let column = 0; column < columns; column += 1) {
     if (owners[column] < 0) continue;
     let next = column + 1;
-    while (next < columns && next < column + gap && owners[next] < 0) next += 1;
-    const isNear = next < columns && owners[next] >= 0;
+    while (next < columns && next < column + gap && owners[next] < 0 && isBusy(next)) next += 1;
+    const lasts = next < columns && (owners[next] >= 0 || !isBusy(next));
     pen.fillStyle = owned[owners[column]];
-    pen.fillRect(place.left + column, top, isNear ? next - column : 1, STRIP - 1);
+    pen.fillRect(place.left + column, top, lasts ? next - column : 1, STRIP - 1);
   }
 }
 

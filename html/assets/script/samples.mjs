@@ -23,6 +23,9 @@ export function firstSample(samples, moment) {
   return low;
 }
 
+// How far apart samples of a thread that runs may be: where they are thinned out, each stands for several ticks.
+export const sampleReach = ({ sample, places }) => sample * places.reduce((most, [, , weight]) => Math.max(most, weight), 1);
+
 // One row for each thing that `keyOf` tells places apart by: how many samples of the window found it, and in which lanes.
 export function sampleSums(lanes, numbers, [from, to], places, keyOf) {
   const rows = new Map();

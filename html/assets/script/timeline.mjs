@@ -7,7 +7,7 @@ import { keepFitting } from "./fitting.mjs";
 import { Following } from "./following.mjs";
 import { foldedGroup, shownRows, spanAt, stateTimes, unpacked } from "./lanes.mjs";
 import { shareText, timeText } from "./quantities.mjs";
-import { nearestSample } from "./samples.mjs";
+import { nearestSample, sampleReach } from "./samples.mjs";
 import { moved, within, zoomed } from "./window.mjs";
 
 export function startTimeline() {
@@ -200,7 +200,7 @@ class Timeline {
   // What a sample found there, no further away than a few pixels or the next sample.
   ran(lane, moment) {
     const pixel = (this.view[1] - this.view[0]) / Math.max(this.place.width - this.place.left, 1);
-    const sample = nearestSample(lane, moment, Math.max(3 * pixel, this.data.sample));
+    const sample = nearestSample(lane, moment, Math.max(3 * pixel, sampleReach(this.data)));
     if (!sample) return "";
     const [owner, name] = this.data.places[sample[1]];
     return `; a sample at ${timeText(sample[0])}: ${name} (${this.data.owners[owner][0]})`;

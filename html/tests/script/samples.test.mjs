@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { firstSample, nearestSample, sampleSums, strongest, unpackedSamples } from "../../assets/script/samples.mjs";
+import { firstSample, nearestSample, sampleReach, sampleSums, strongest, unpackedSamples } from "../../assets/script/samples.mjs";
 
 // Two libraries; the third place stands for four samples.
 const places = [[0, "main", 1], [1, "deflate", 1], [1, "deflate", 4]];
@@ -31,6 +31,11 @@ test("a column is of the library that most samples found", () => {
   assert.deepEqual(strongest(lanes, [0], [0, 6000], places, 6), [-1, 0, 0, 1, 1, 1]);
   assert.deepEqual(strongest(lanes, all, [0, 6000], places, 6), [-1, 0, 1, 1, 1, 1]);
   assert.deepEqual(strongest(lanes, all, [0, 6000], places, 1), [1]);
+});
+
+test("samples that stand for several are further apart", () => {
+  assert.equal(sampleReach({ sample: 1000, places }), 4000);
+  assert.equal(sampleReach({ sample: 1000, places: [] }), 1000);
 });
 
 test("the nearest sample is found within reach", () => {

@@ -389,7 +389,7 @@ pub(crate) fn timeline() -> Timeline {
         is_idle: false,
         spans,
         ran: (0..4)
-            .map(|at| RanAt { at_ns: f64::from(at) * 1e8, place: at as usize % 2 })
+            .map(|at| RanAt { at_ns: f64::from(at) * 4e8, place: at as usize % 2 })
             .collect(),
     };
     let place = |library: &str, function: &str| RanPlace {
