@@ -8,6 +8,7 @@ mod thread;
 
 use serde::Serialize;
 
+use crate::blocking::Cause;
 use crate::clock::Ns;
 use crate::image::Image;
 use crate::on_cpu::OnCpu;
@@ -65,6 +66,9 @@ pub struct Analysis {
     pub on_cpu: OnCpu,
     /// The overhead of chase.
     pub overhead: Overhead,
+    /// What waits are for, by API, and last in the threads' own code.
+    #[serde(skip)]
+    pub(crate) wait_causes: Vec<Cause>,
     /// The sums behind the rows of `apis`.
     #[serde(skip)]
     pub(crate) api_sums: Vec<Sums>,
@@ -118,6 +122,14 @@ impl Analysis {
 }
 
 impl Analysis {
+    /// Returns what waits in an API, by number, or in the threads' own code are for, or mostly are.
+    #[must_use]
+    pub fn waits_for(&self, api: Option<u32>) -> Cause {
+        let last = self.wait_causes.len().saturating_sub(1);
+        let place = api.map_or(last, |api| api as usize);
+        self.wait_causes.get(place).copied().unwrap_or(Cause::Other)
+    }
+
     /// Returns how waits were measured.
     #[must_use]
     pub fn wait_source(&self) -> WaitSource {

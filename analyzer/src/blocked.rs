@@ -143,10 +143,9 @@ pub fn blocked(analysis: &Analysis) -> Blocked {
         blocked.threads += usize::from(waited > 0);
         blocked.wait_ns.0 = blocked.wait_ns.0.saturating_add(waited);
         for (api, ns) in waits_of(thread) {
-            let known = api.and_then(|api| analysis.apis[api as usize].waits_for);
             let max = ThreadSpan { thread: number, ns };
             let row = rows.entry(api).or_insert(BlockedRow {
-                cause: known.unwrap_or(Cause::Scheduler),
+                cause: analysis.waits_for(api),
                 api,
                 wait_ns: Ns(0),
                 threads: 0,

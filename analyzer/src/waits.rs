@@ -15,7 +15,7 @@ use crate::groups::{Groups, ThreadSpan};
 pub struct WaitRow {
     /// The group, by number in [`Groups::rows`].
     pub group: u32,
-    /// What is waited for.
+    /// What is waited for, or mostly.
     pub cause: Cause,
     /// The API, by number in [`Analysis::apis`]; `None` for the threads' own code, whose waits are only known from
     /// the scheduler.
@@ -56,10 +56,9 @@ pub fn waits(analysis: &Analysis, groups: &Groups) -> Vec<WaitRow> {
     let longest = longest(analysis, groups);
     for (number, group) in (0..).zip(&groups.rows) {
         for row in group.apis.iter().filter(|row| row.wait_ns.0 > 0) {
-            let known = row.api.and_then(|api| analysis.apis[api as usize].waits_for);
             rows.push(WaitRow {
                 group: number,
-                cause: known.unwrap_or(Cause::Scheduler),
+                cause: analysis.waits_for(row.api),
                 api: row.api,
                 calls: row.calls,
                 wait_ns: row.wait_ns,

@@ -1,6 +1,6 @@
 //! One colour, one meaning, in all pictures of a page.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chase_analyzer::WaitCause;
 use chase_viz::{Group, GroupKind, State, state_colour};
@@ -12,9 +12,9 @@ use crate::model::{Library, RanObject, RanPlace, Report};
 pub const CHASE_ITSELF: &str = "chase itself";
 
 /// The colours of libraries and applications. Those that matter most, by the processor's time or by that of the calls, have
-/// one of their own.
+/// one of their own. A program whose functions its plug-ins call is a library, too, in the program's colour.
 pub(crate) struct Colours<'r> {
-    kinds: HashMap<(&'r Label, bool), GroupKind>,
+    kinds: HashMap<&'r Label, GroupKind>,
 }
 
 impl<'r> Colours<'r> {
@@ -37,6 +37,11 @@ impl<'r> Colours<'r> {
         let is_own = |name: &Label| name.as_str() == CHASE_ITSELF;
         let mut ranked: Vec<_> = shares.into_iter().filter(|(key, _)| !is_own(key.0)).collect();
         ranked.sort_by(|(a, of_a), (b, of_b)| of_b.total_cmp(of_a).then_with(|| a.cmp(b)));
+        let of_applications: HashSet<&Label> =
+            ranked.iter().filter(|(key, _)| key.1).map(|(key, _)| key.0).collect();
+        ranked.retain(|((name, is_application), _)| {
+            *is_application || !of_applications.contains(name)
+        });
         let (mut libraries, mut applications) = (0.., 0..);
         let kind = |(key, _): ((&'r Label, bool), f64)| {
             let kind = if key.1 {
@@ -44,20 +49,16 @@ impl<'r> Colours<'r> {
             } else {
                 GroupKind::LibraryNumber(libraries.next().unwrap_or(usize::MAX))
             };
-            (key, kind)
+            (key.0, kind)
         };
         Self { kinds: ranked.into_iter().map(kind).collect() }
-    }
-
-    fn kind(&self, name: &Label, is_application: bool) -> GroupKind {
-        self.kinds.get(&(name, is_application)).copied().unwrap_or(GroupKind::Rest)
     }
 
     /// What charts call a library.
     pub(crate) fn library(&self, library: &Library) -> Group {
         Group {
             name: library.name.to_string(),
-            kind: self.kind(&library.name, library.is_application),
+            kind: self.named_kind(&library.name),
             value: library.self_ns,
         }
     }
@@ -66,21 +67,19 @@ impl<'r> Colours<'r> {
     pub(crate) fn object(&self, object: &RanObject) -> Group {
         Group {
             name: object.name.to_string(),
-            kind: self.kind(&object.name, object.is_application),
+            kind: self.named_kind(&object.name),
             value: object.ns,
         }
     }
 
     /// How the code of a library or program that ran is coloured, as `#RRGGBB`.
     pub(crate) fn ran(&self, place: &RanPlace) -> String {
-        let kind = self.kind(&place.library, place.is_application);
-        colour(&Group { name: String::new(), kind, value: 0.0 })
+        self.named(&place.library)
     }
 
-    /// How a library is coloured that is known by its name.
+    /// How the library or program of this name is coloured.
     pub(crate) fn named_kind(&self, name: &Label) -> GroupKind {
-        let kind = self.kinds.get(&(name, false)).or_else(|| self.kinds.get(&(name, true)));
-        kind.copied().unwrap_or(GroupKind::Rest)
+        self.kinds.get(name).copied().unwrap_or(GroupKind::Rest)
     }
 
     /// The same as `#RRGGBB`.
@@ -110,7 +109,7 @@ pub(crate) fn state(cause: WaitCause) -> State {
         WaitCause::Join => State::Join,
         WaitCause::Sleep => State::Sleep,
         WaitCause::Io => State::Io,
-        WaitCause::Scheduler => State::Blocked,
+        WaitCause::Other => State::Blocked,
     }
 }
 
@@ -133,6 +132,6 @@ pub(crate) fn cause_words(cause: WaitCause) -> &'static str {
         WaitCause::Join => "a thread or process to end",
         WaitCause::Sleep => "time to pass",
         WaitCause::Io => "input or output",
-        WaitCause::Scheduler => "other things",
+        WaitCause::Other => "other things",
     }
 }

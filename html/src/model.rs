@@ -7,11 +7,11 @@ mod figures;
 mod from_analysis;
 mod groups;
 mod lanes;
+mod single_waits;
 mod syscalls;
 mod tables;
 mod tails;
 mod timeline;
-mod waits_for;
 
 use chase_export::Stacks;
 use serde::{Deserialize, Serialize};

@@ -128,6 +128,7 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
         processes: &processes,
     };
     let syscalls = syscalls::tables_of(syscalls, &around);
+    let wait_causes = crate::blocking::causes(&apis, &syscalls.by_api);
     let wall_ns = span.map_or(Ns(0), |(start, end)| Ns(end.0 - start.0));
     Analysis {
         wall_ns,
@@ -141,6 +142,7 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
         syscalls,
         on_cpu,
         overhead: Overhead::default(),
+        wait_causes,
         api_sums: in_new_order(&by_api, &new_api),
         ns_per_reference_tick: ruler.ns_per_reference_tick,
         objects: names.objects,

@@ -109,7 +109,7 @@ fn is_slow<'a>(
 
 /// Returns the waits for other threads: all except sleep, and those only known from the scheduler.
 fn waits_for_others(evidence: &Evidence<'_>, thread: &ThreadRow) -> f64 {
-    wait_of(evidence, thread, |cause| !matches!(cause, Cause::Sleep | Cause::Scheduler))
+    wait_of(evidence, thread, |cause| !matches!(cause, Cause::Sleep | Cause::Other))
 }
 
 fn wait_of(evidence: &Evidence<'_>, thread: &ThreadRow, which: impl Fn(Cause) -> bool) -> f64 {

@@ -180,8 +180,7 @@ fn scaled(values: &[f64], lifetimes: &[f64], as_rates: bool) -> Vec<f64> {
 fn waits(analysis: &Analysis, vectors: &Vectors, members: &[u32]) -> Vec<CausedWait> {
     let mut by_cause: BTreeMap<Cause, Vec<f64>> = BTreeMap::new();
     for api in &vectors.apis {
-        let row = analysis.apis.get(api.api as usize).filter(|_| api.api != OWN_CODE);
-        let cause = row.and_then(|row| row.waits_for).unwrap_or(Cause::Scheduler);
+        let cause = analysis.waits_for((api.api != OWN_CODE).then_some(api.api));
         for entry in api.entries.iter().filter(|entry| entry.wait > 0.0) {
             let by_thread = by_cause.entry(cause).or_insert_with(|| vec![0.0; members.len()]);
             by_thread[entry.thread as usize] += entry.wait;

@@ -8,7 +8,6 @@ use chase_analyzer::{
 };
 
 use super::figures::{Facts, Figures, Names, Sentence, calls_error, self_error};
-use super::waits_for::WaitsFor;
 use super::{
     Blocked, BlockedIn, Edge, Estimates, Function, Header, Library, Report, Waiting, groups, lanes,
     syscalls, tables, tails,
@@ -33,7 +32,6 @@ impl Report {
         let analysis = figures.analysis;
         let (syscalls, more_syscalls) = syscalls::slowest(analysis, names);
         let blocked = chase_analyzer::blocked(analysis);
-        let waits_for = WaitsFor::new(figures);
         let mut report = Self {
             header: header(analysis, facts),
             findings: figures.findings.iter().map(|finding| sentence(names, finding)).collect(),
@@ -42,19 +40,19 @@ impl Report {
             waits_for_whom,
             parts,
             blocked: Blocked {
-                rows: blocked_in(&waits_for, analysis, &blocked.rows, names),
+                rows: blocked_in(analysis, &blocked.rows, names),
                 idle: idle.into(),
                 idle_ns: blocked.idle.iter().map(|row| row.wait_ns.as_f64()).sum(),
                 runnable: runnable.map(Label::from),
             },
-            libraries: libraries(&waits_for, analysis, names),
+            libraries: libraries(analysis, names),
             waits: analysis.wait_source(),
             groups: groups::thread_groups(figures, names),
             tails: tails::longest(figures, names),
             syscalls,
             more_syscalls,
             edges: edges(analysis, names),
-            timeline: lanes::timeline(figures, names, &waits_for),
+            timeline: lanes::timeline(figures, names),
             tables: tables::raw_tables(figures, names),
             ..Self::default()
         };
@@ -131,7 +129,7 @@ fn error_of_sum(sum: Option<f64>, error: Option<f64>) -> Option<f64> {
     }
 }
 
-fn libraries(waits_for: &WaitsFor, analysis: &Analysis, names: &dyn Names) -> Vec<Library> {
+fn libraries(analysis: &Analysis, names: &dyn Names) -> Vec<Library> {
     let mut by_object: HashMap<u32, Vec<usize>> = HashMap::new();
     for (number, api) in analysis.apis.iter().enumerate() {
         by_object.entry(api.object).or_default().push(number);
@@ -147,7 +145,7 @@ fn libraries(waits_for: &WaitsFor, analysis: &Analysis, names: &dyn Names) -> Ve
             is_application,
             self_ns: own,
             self_error_ns: self_error(&row.measures),
-            waiting: waiting(analysis, waits_for, row, apis),
+            waiting: waiting(analysis, row, apis),
             // What belongs to no library is time in which others had the processor.
             preempted_ns: match row.kind {
                 LibraryKind::Unattributed => Some(own),
@@ -175,19 +173,14 @@ fn on_cpu(analysis: &Analysis, row: &LibraryRow, apis: &[usize]) -> f64 {
         + of_calls.map(|on_cpu| on_cpu.time.on_cpu_ns.as_f64()).sum::<f64>()
 }
 
-fn waiting(
-    analysis: &Analysis,
-    waits_for: &WaitsFor,
-    row: &LibraryRow,
-    apis: &[usize],
-) -> Vec<Waiting> {
+fn waiting(analysis: &Analysis, row: &LibraryRow, apis: &[usize]) -> Vec<Waiting> {
     let of_api = |&api: &usize| (Some(api as u32), analysis.apis[api].measures.wait_ns.as_f64());
     let of_calls: f64 = apis.iter().map(|api| of_api(api).1).sum();
     let own = (None, (row.measures.wait_ns.as_f64() - of_calls).max(0.0));
     let own = (row.own_code_ns.0 > 0).then_some(own);
     let mut by_cause: Vec<(WaitCause, f64)> = Vec::new();
     let waits = apis.iter().map(of_api).chain(own);
-    for (cause, ns) in waits.flat_map(|(api, ns)| waits_for.parts(api, ns)) {
+    for (cause, ns) in waits.map(|(api, ns)| (analysis.waits_for(api), ns)) {
         match by_cause.iter_mut().find(|(known, _)| *known == cause) {
             Some((_, sum)) => *sum += ns,
             None => by_cause.push((cause, ns)),
@@ -197,24 +190,15 @@ fn waiting(
     by_cause.into_iter().filter(|(_, ns)| *ns > 0.0).map(waiting).collect()
 }
 
-fn blocked_in(
-    waits_for: &WaitsFor,
-    analysis: &Analysis,
-    rows: &[BlockedRow],
-    names: &dyn Names,
-) -> Vec<BlockedIn> {
-    let row = |row: &BlockedRow, (cause, ns)| BlockedIn {
-        cause,
+fn blocked_in(analysis: &Analysis, rows: &[BlockedRow], names: &dyn Names) -> Vec<BlockedIn> {
+    let row = |row: &BlockedRow| BlockedIn {
+        cause: row.cause,
         function: row.api.map_or("own code", |api| names.function(api as usize)).into(),
         library: row.api.map_or("", |api| names.object(analysis.apis[api as usize].object)).into(),
-        ns,
+        ns: row.wait_ns.as_f64(),
         threads: row.threads,
     };
-    let parts = |one: &BlockedRow| waits_for.parts(one.api, one.wait_ns.as_f64());
-    let rows_of = |one| parts(one).into_iter().map(move |part| row(one, part));
-    let mut all: Vec<_> = rows.iter().flat_map(rows_of).collect();
-    all.sort_by(|a, b| b.ns.total_cmp(&a.ns));
-    all
+    rows.iter().map(row).collect()
 }
 
 fn function(analysis: &Analysis, names: &dyn Names, api: usize) -> Function {

@@ -9,7 +9,7 @@ use chase_analyzer::{
 use chase_viz::{Unit, plural, quantity};
 
 use super::groups::thread_name;
-use super::waits_for::{WaitsFor, ends};
+use super::single_waits::{ends, of_wait};
 use super::{Does, Figures, Lane, Names, Span, Timeline};
 use crate::Label;
 use queued::Pieces;
@@ -26,11 +26,7 @@ const QUEUED: usize = 2_500;
 const PIECES: usize = 20;
 
 /// The timeline of a run; `None` where nothing was kept of when anything happened.
-pub(super) fn timeline(
-    figures: Figures<'_>,
-    names: &dyn Names,
-    waits_for: &WaitsFor,
-) -> Option<Timeline> {
+pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names) -> Option<Timeline> {
     let (analysis, groups, when) = (figures.analysis, figures.groups, figures.timeline);
     let events = |lane: &Events| {
         let calls = lane.calls.len() + lane.blocked.len() + lane.preempted.len();
@@ -59,7 +55,6 @@ pub(super) fn timeline(
         let filling = Filling {
             analysis,
             names,
-            waits_for,
             place: &place,
             library_of: &library_of,
             lane,
@@ -172,7 +167,6 @@ fn notes(when: &When, pieces: Option<Pieces>) -> Vec<Label> {
 struct Filling<'a> {
     analysis: &'a Analysis,
     names: &'a dyn Names,
-    waits_for: &'a WaitsFor,
     /// Place in the picture, by number of the thread.
     place: &'a [Option<usize>],
     /// Row of the table of libraries, by number of the object.
@@ -287,7 +281,7 @@ impl Filling<'_> {
     fn wait(&self, span: &BlockedSpan, spans: &mut Vec<Span>) {
         let from = span.start_ns.0;
         let (to, runs) = ends(span);
-        let cause = self.waits_for.of_wait(span);
+        let cause = of_wait(self.analysis, span);
         let waker = span.waker.and_then(|waker| self.place.get(waker).copied().flatten());
         let text = self.function(span.api);
         let library = span.api.and_then(|api| self.library(api));
@@ -330,7 +324,7 @@ impl Filling<'_> {
 mod tests {
     use chase_analyzer::{Ns, SpanCause};
 
-    use super::super::waits_for::SEEN;
+    use super::super::single_waits::SEEN;
     use super::*;
 
     #[test]

@@ -23,7 +23,7 @@ const STATES: [Does; 9] = [
     Does::Wait(WaitCause::Join),
     Does::Wait(WaitCause::Sleep),
     Does::Wait(WaitCause::Io),
-    Does::Wait(WaitCause::Scheduler),
+    Does::Wait(WaitCause::Other),
 ];
 
 /// What the script is handed; see `assets/script/lanes.mjs`.
