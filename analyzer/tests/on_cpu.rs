@@ -49,6 +49,12 @@ fn assert_adds_up(analysis: &Analysis) {
     for row in &on_cpu.objects {
         assert!(row.time.on_cpu_kernel_ns.is_none_or(|ns| ns <= row.time.on_cpu_ns), "{row:?}");
     }
+    for (number, api) in (0..).zip(&analysis.apis) {
+        let of_threads = on_cpu.of_threads.iter().filter(|row| row.api == Some(number));
+        let of_threads: u64 = of_threads.map(|row| row.ns.0).sum();
+        let all = api.on_cpu.map_or(0, |on_cpu| on_cpu.time.on_cpu_ns.0);
+        assert!(of_threads <= all + on_cpu.of_threads.len() as u64, "{} {of_threads}", api.symbol);
+    }
     let libraries: u64 =
         analysis.libraries.iter().filter_map(|row| row.on_cpu).map(|time| time.on_cpu_ns.0).sum();
     assert!(libraries.abs_diff(objects) <= on_cpu.objects.len() as u64);
@@ -98,6 +104,27 @@ fn what_is_called_back_runs_in_its_own_object() {
     assert_eq!(outer.on_cpu_elsewhere_ns.0, 0);
     // The first row is where the processor was most.
     assert_eq!(analysis.libraries[0].name, "app");
+}
+
+/// Functions are numbered in the order of their tables, which is not that in which they were first called.
+#[test]
+fn what_threads_ran_is_of_the_same_functions_as_all_that_ran() {
+    let mut scene = Scene::new();
+    let mut process = Process::new();
+    let (first, _) = process.slots();
+    let second = process.builder.slot(process.app, Some(process.liba), "longer");
+    let mut timeline = process.builder.timeline(process.main);
+    timeline.enter(first).work(1_000_000).leave();
+    timeline.enter(second).work(8_000_000).leave().end();
+    process.builder.end(END_EXIT, 0);
+    let longer = process.builder.context_refs()[0][2];
+    let liba = process.builder.code_address(process.liba, 0x80);
+    scene.process = process;
+    scene.seen.samples(longer, 1000, liba, 8, 0);
+    scene.seen.on_cpu(1000, 9_000_000);
+    let analysis = scene.analysis();
+    let [row] = &analysis.on_cpu.of_threads[..] else { panic!("{:?}", analysis.on_cpu) };
+    assert_eq!(analysis.apis[row.api.unwrap() as usize].symbol, "longer");
 }
 
 /// Samples have an address, but no time: of two libraries that were at the same place one after the other, it may be either.

@@ -75,9 +75,10 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
     let unattributed: f64 = threads.iter().map(|thread| thread.unattributed_ns).sum();
 
     let of_threads = on_cpu.of_threads();
-    let (on_cpu, by_number) = on_cpu::tables_of(&on_cpu, &names, &contexts);
+    let (mut on_cpu, by_number) = on_cpu::tables_of(&on_cpu, &names, &contexts);
     let of_apis = (by_number.apis.as_slice(), on_cpu.sample_hz > 0);
     let (apis, new_api) = api_rows(&names, &by_api, of_apis, &ruler);
+    on_cpu.renumber_apis(&new_api);
     let callers = caller_rows(&names, (&callers, &by_caller), &new_api, &ruler);
     let own_code = own_code(&threads);
     let mut libraries = library_rows(&names, &by_object, &own_code, &ruler);

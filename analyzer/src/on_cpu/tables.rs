@@ -150,6 +150,15 @@ pub(crate) fn tables_of(
     (on_cpu, by_number)
 }
 
+impl OnCpu {
+    /// Gives APIs the numbers of their table, which is sorted later.
+    pub(crate) fn renumber_apis(&mut self, new_api: &[u32]) {
+        for row in &mut self.of_threads {
+            row.api = row.api.map(|api| new_api[api as usize]);
+        }
+    }
+}
+
 /// The split of an API: in the library itself, in an application, elsewhere.
 const PARTS: usize = 3;
 
