@@ -15,6 +15,7 @@ mod places;
 mod process;
 mod stopped;
 mod trace;
+mod unwind;
 mod wait;
 mod work;
 

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use chase_recorder::layout::CLOCK_MONOTONIC;
 use chase_tests::attached::{Attached, Rounds, attach, entries};
@@ -343,6 +344,34 @@ fn a_process_may_end_while_it_is_attached() {
     assert!(chase.wait().expect("it ends").success());
     assert!(rest.contains("has ended") && rest.contains("Recorded in"), "{rest}");
     assert_eq!(report::calls(scratch.path(), "crc32"), 64 * 500);
+}
+
+/// How long a process has run, in ns.
+fn ran(pid: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).expect("it is there");
+    text.split(' ').next().and_then(|ns| ns.parse().ok()).expect("a number")
+}
+
+/// What its stack has left of calls that are long over says nothing of where it is.
+#[test]
+fn a_program_that_never_waits_is_attached_to() {
+    const LOOP: &str = "import time, zlib
+end = time.time() + 100
+while time.time() < end: zlib.crc32(b'x')";
+    let scratch = TempDir::new().expect("a directory");
+    let mut program = Command::new("/usr/bin/python3");
+    let program = Killed(program.args(["-c", LOOP]).spawn().expect("python3 starts"));
+    let is_busy = || ran(program.0.id()) > 200_000_000;
+    while !is_busy() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    for number in 1..=3 {
+        let directory = scratch.path().join(number.to_string());
+        let attached = Attached::begin(program.0.id(), &directory);
+        std::thread::sleep(Duration::from_millis(50));
+        attached.end();
+        assert!(report::calls(&directory, "crc32") > 0);
+    }
 }
 
 #[test]

@@ -6,13 +6,14 @@ use std::fs;
 use std::ops::Range;
 
 use object::elf::{
-    DT_GNU_HASH, DT_NULL, DT_STRSZ, DT_STRTAB, DT_SYMTAB, Dyn64, PT_DYNAMIC, PT_LOAD,
-    ProgramHeader64, Sym64,
+    DT_GNU_HASH, DT_NULL, DT_STRSZ, DT_STRTAB, DT_SYMTAB, Dyn64, PT_DYNAMIC, PT_GNU_EH_FRAME,
+    PT_LOAD, ProgramHeader64, Sym64,
 };
 use object::read::elf::{Dyn, ProgramHeader, Sym};
 use object::{Endianness, pod};
 
 use super::memory::Memory;
+use super::unwind::Frames;
 
 const ENDIAN: Endianness = Endianness::Little;
 /// More is damaged.
@@ -26,6 +27,8 @@ pub(super) struct Object {
     /// From its first mapping to the end of its last.
     pub(super) range: Range<u64>,
     symbols: Vec<(String, Range<u64>)>,
+    /// Where the tables are that exceptions go by.
+    pub(super) frames: Option<Frames>,
 }
 
 impl Object {
@@ -133,7 +136,19 @@ fn read(memory: &Memory, range: Range<u64>, path: &str) -> Option<Object> {
         let at = bias.wrapping_add(dynamic.p_vaddr(ENDIAN));
         symbols(memory, at, dynamic.p_memsz(ENDIAN).min(LARGEST_TABLE), bias)
     });
-    Some(Object { path: path.to_owned(), range, symbols: symbols.unwrap_or_default() })
+    let frames = frames(headers, bias);
+    Some(Object { path: path.to_owned(), range, symbols: symbols.unwrap_or_default(), frames })
+}
+
+fn frames(headers: &[ProgramHeader64<Endianness>], bias: u64) -> Option<Frames> {
+    let place = |header: &ProgramHeader64<Endianness>| {
+        let start = bias.wrapping_add(header.p_vaddr(ENDIAN));
+        start..start.saturating_add(header.p_memsz(ENDIAN))
+    };
+    let index = place(headers.iter().find(|header| header.p_type(ENDIAN) == PT_GNU_EH_FRAME)?);
+    let mut segments = headers.iter().filter(|header| header.p_type(ENDIAN) == PT_LOAD).map(place);
+    let end = segments.find(|segment| segment.contains(&index.start))?.end;
+    Some(Frames { bias, index, end })
 }
 
 fn symbols(memory: &Memory, at: u64, len: u64, bias: u64) -> Option<Vec<(String, Range<u64>)>> {

@@ -1,7 +1,7 @@
 //! Where a thread may be stopped for a while: not where it holds a lock that the loader, the allocator or a fork needs.
 //!
-//! Told from the instruction that it is at, and from the calls around it as far as these show on its stack. Where that is
-//! wrong, somebody waits until the threads go on, and all the same nothing is lost.
+//! Told from the instruction that it is at, and from the calls around it; where these can't be told for sure, from what looks like
+//! them on its stack. Where that is wrong, somebody waits until the threads go on, and all the same nothing is lost.
 
 use std::ops::Range;
 
@@ -10,6 +10,7 @@ use libc::{c_long, user_regs_struct};
 
 use super::memory::Memory;
 use super::objects::Object;
+use super::unwind::Tables;
 
 /// Functions of the C library that hold such locks.
 const HOLDING: [&str; 32] = [
@@ -119,6 +120,8 @@ pub(super) struct Places {
     pub(super) syscall: u64,
     /// What a signal handler returns to.
     returns: Vec<u64>,
+    /// Who called whom.
+    tables: Tables,
 }
 
 impl Places {
@@ -147,7 +150,8 @@ impl Places {
         let library = objects.iter().find(|object| object.data("chase_attachment").is_some());
         let library = library.map(|library| library.range.clone());
         let returns = if library.is_some() { signal_returns(libc, memory) } else { Vec::new() };
-        Ok(Self { holding, library, syscall, returns })
+        let tables = Tables::new(objects, memory);
+        Ok(Self { holding, library, syscall, returns, tables })
     }
 
     /// Where a thread is that has stopped.
@@ -161,10 +165,6 @@ impl Places {
         if waits && number != libc::SYS_futex && self.returns.is_empty() {
             return Where::Waits;
         }
-        let window = if waits { NEAR } else { WINDOW };
-        let stack = memory.read(registers.rsp, window * 8);
-        let words: Vec<u64> =
-            stack.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
         // A handler may have come in the middle of something.
         if self.library.is_some()
             && self.interrupted(registers.rsp, memory).into_iter().any(is_in_library)
@@ -174,7 +174,10 @@ impl Places {
         if waits && number != libc::SYS_futex {
             return Where::Waits;
         }
-        match (words.into_iter().any(|word| self.holds(word)), waits) {
+        let window = if waits { NEAR } else { WINDOW };
+        let callers = self.tables.returns(registers, memory);
+        let callers = callers.unwrap_or_else(|| may_be_callers(registers, memory, window));
+        match (callers.into_iter().any(|caller| self.holds(caller)), waits) {
             (true, _) => Where::Holds,
             (false, true) => Where::Waits,
             (false, false) => Where::Runs,
@@ -200,6 +203,12 @@ impl Places {
         let frames = words.iter().enumerate().filter(|(_, word)| self.returns.contains(word));
         frames.filter_map(|(i, _)| words.get(i + RIP).copied()).collect()
     }
+}
+
+/// What is on a thread's stack: also where calls returned to that are long over.
+fn may_be_callers(registers: &user_regs_struct, memory: &Memory, words: usize) -> Vec<u64> {
+    let stack = memory.read(registers.rsp, words * 8);
+    stack.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
 }
 
 /// Whether a thread that is let go is to make its system call again.

@@ -32,8 +32,8 @@ pub(super) struct At {
 pub(super) struct Stopped<'a> {
     process: &'a Process,
     threads: BTreeMap<i32, State>,
-    /// When the first one stopped.
-    pub(super) since: Instant,
+    /// When the first one stopped that was not let go again.
+    pub(super) since: Option<Instant>,
 }
 
 struct State {
@@ -54,7 +54,7 @@ impl<'a> Stopped<'a> {
         places: &Places,
         memory: &Memory,
     ) -> anyhow::Result<Self> {
-        let mut this = Self { process, threads: BTreeMap::new(), since: Instant::now() };
+        let mut this = Self { process, threads: BTreeMap::new(), since: None };
         let until = Instant::now() + PATIENCE;
         loop {
             let all_stopped = this.handle_stops(places, memory)?;
@@ -65,8 +65,9 @@ impl<'a> Stopped<'a> {
             ensure!(process.is_there(), "process {} has ended", process.pid);
             if Instant::now() > until {
                 let held = this.threads.values().filter(|state| state.at.is_none()).count();
+                let (one, are) = if held == 1 { ("one", "is") } else { ("some", "are") };
                 bail!(
-                    "{held} of its threads are never where they can be stopped: in the allocator, the loader, or a system call that does not end"
+                    "{one} of its threads {are} never where they can be stopped: in the allocator, the loader, or a system call that does not end. Another try may find them elsewhere; `chase record` starts a program under chase"
                 );
             }
         }
@@ -149,6 +150,7 @@ impl<'a> Stopped<'a> {
                         all = false;
                     } else {
                         state.at = Some(At { thread, registers, place });
+                        self.since.get_or_insert_with(Instant::now);
                     }
                 }
             }

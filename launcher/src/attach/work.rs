@@ -141,7 +141,12 @@ impl<'a> Prepared<'a> {
         let caller = self.choose(&stopped)?;
         let since = stopped.since;
         let said = self.with_caller(caller, task, stopped, (threads, under_way))?;
-        Ok(Done { said, threads, under_way, stopped: since.elapsed() })
+        Ok(Done {
+            said,
+            threads,
+            under_way,
+            stopped: since.map_or(Duration::ZERO, |since| since.elapsed()),
+        })
     }
 
     fn is_in_program(&self, at: &At) -> bool {
