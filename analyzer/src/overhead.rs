@@ -131,5 +131,5 @@ fn thread_cpu_ns(row: &ThreadRow) -> u64 {
         row.unattributed_ns,
     ];
     let off = parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.0));
-    row.on_cpu_ns.map_or_else(|| row.lifetime_ns.0.saturating_sub(off), |ns| ns.0)
+    row.ran_ns.map_or_else(|| row.lifetime_ns.0.saturating_sub(off), |ns| ns.0)
 }

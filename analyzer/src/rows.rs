@@ -279,9 +279,12 @@ pub struct ThreadRow {
     /// The part of that, and of the calls' [`Measures::preempted_ns`], after waits: from being woken to running again.
     #[serde(skip)]
     pub woken_ns: Ns,
-    /// Time on the CPU: from switch to switch, if a companion measured it, or by the thread's clock, if its end was
-    /// seen. Includes what the hook and the kernel did for it.
+    /// Time on the CPU in its lifetime: from switch to switch, if a companion measured it, or by the thread's clock, if its
+    /// end was seen. Includes what the hook and the kernel did for it.
     pub on_cpu_ns: Option<Ns>,
+    /// The same with what it ran before it was recorded: a program until the hook was loaded.
+    #[serde(skip)]
+    pub(crate) ran_ns: Option<Ns>,
     /// Time off the CPU. Together with `on_cpu_ns`, it is the lifetime.
     #[serde(flatten)]
     pub off_cpu: MeasuredOffCpu,

@@ -389,6 +389,7 @@ impl Collector {
             application_preempted_ns: None,
             woken_ns: Ns(0),
             on_cpu_ns: None,
+            ran_ns: None,
             off_cpu: MeasuredOffCpu::default(),
             own_cost_ns: Ns(0),
             overlap_ns: Ns(0),

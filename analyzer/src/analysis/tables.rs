@@ -114,8 +114,11 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
         .map(|thread| {
             let key = (thread.row.process as u32, thread.row.thread);
             let row = thread_row(thread, &new_api, &row_of, &ruler);
-            let on_cpu_ns = of_threads.get(&key).copied().or(row.on_cpu_ns);
-            ThreadRow { on_cpu_ns, ..row }
+            let ran_ns = of_threads.get(&key).copied().or(row.on_cpu_ns);
+            let off_cpu_ns = [row.off_cpu.blocked_ns, row.off_cpu.runnable_ns];
+            let off_cpu_ns = off_cpu_ns.iter().flatten().map(|ns| ns.0).sum();
+            let most = Ns(row.lifetime_ns.0.saturating_sub(off_cpu_ns));
+            ThreadRow { on_cpu_ns: ran_ns.map(|ns| ns.min(most)), ran_ns, ..row }
         })
         .collect();
     let around = Surroundings {

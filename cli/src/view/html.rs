@@ -229,7 +229,9 @@ fn lead(report: &Report) -> Vec<(String, String)> {
     let mut lead =
         vec![(format!("{about}{}", elapsed(analysis.wall_ns.0)), "wall time".to_owned())];
     let mut add = |value: String, of: &str| lead.push((value, of.to_owned()));
-    let on_cpu: Option<f64> = analysis.threads.iter().map(|t| Some(t.on_cpu_ns?.as_f64())).sum();
+    let whole = analysis.on_cpu.whole_ns().as_f64();
+    let of_threads = || analysis.threads.iter().map(|t| Some(t.on_cpu_ns?.as_f64())).sum();
+    let on_cpu: Option<f64> = if whole > 0.0 { Some(whole) } else { of_threads() };
     if let Some(on_cpu) = on_cpu.filter(|_| wall_ns > 0.0) {
         let text = elapsed(Ns::from_f64(on_cpu).0);
         let busy = on_cpu / wall_ns;
