@@ -119,6 +119,15 @@ impl OffCpu {
         of_runnable + of_blocked
     }
 
+    /// Adds what was measured in the same time, as far as that has room in `time_ns`; not to what was measured here. Only
+    /// where the scheduler was observed.
+    pub(crate) fn lengthen(&mut self, by: Measured, time_ns: f64) {
+        let Some(preempted_ns) = &mut self.preempted_ns else { return };
+        let Measured { blocked, runnable, .. } = by.within(time_ns - self.wait_ns - *preempted_ns);
+        self.wait_ns += blocked;
+        *preempted_ns += runnable;
+    }
+
     pub(crate) fn add(&mut self, other: Self) {
         self.wait_ns += other.wait_ns;
         if let Some(ns) = other.preempted_ns {

@@ -148,6 +148,8 @@ fn a_thread_is_off_the_processor_no_longer_than_it_lived() {
     let row = with_companion(&process, &seen).threads[0].clone();
     assert_eq!((row.lifetime_ns, row.on_cpu_ns), (Ns(10 * MS), Some(Ns(9 * MS))));
     assert_eq!((row.off_cpu.runnable_ns, row.off_cpu.blocked_ns), (Some(Ns(MS)), Some(Ns(0))));
+    // As far as it is in the record, own code did not run then.
+    assert_eq!((row.application_ns, row.application_preempted_ns), (Ns(10 * MS), Some(Ns(MS))));
 }
 
 /// Without a companion, threads only know that they were preempted somewhere since their last long call: in their own

@@ -75,6 +75,10 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
     let unattributed: f64 = threads.iter().map(|thread| thread.unattributed_ns).sum();
 
     let of_threads = on_cpu.of_threads();
+    for thread in &mut threads {
+        let known = of_threads.get(&(thread.row.process as u32, thread.row.thread));
+        thread.add_edges(known.copied().or(thread.row.on_cpu_ns));
+    }
     let (mut on_cpu, by_number) = on_cpu::tables_of(&on_cpu, &names, &contexts);
     let of_apis = (by_number.apis.as_slice(), on_cpu.sample_hz > 0);
     let (apis, new_api) = api_rows(&names, &by_api, of_apis, &ruler);
@@ -103,10 +107,6 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
     let (context_rows, row_of) =
         context_rows(&names, &contexts, &by_number.contexts, &new_api, &ruler);
 
-    for thread in &mut threads {
-        let known = of_threads.get(&(thread.row.process as u32, thread.row.thread));
-        thread.add_edges(known.copied().or(thread.row.on_cpu_ns));
-    }
     let totals = sum_threads(threads.iter());
     add_process_totals(&mut processes, &threads);
     let threads: Vec<_> = threads

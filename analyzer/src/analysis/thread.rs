@@ -29,11 +29,14 @@ pub(super) struct CollectedThread {
 }
 
 impl CollectedThread {
-    /// Adds to the time off the CPU what may belong to the lifetime, given the thread's time on the CPU.
+    /// Adds to the time off the CPU what may belong to the lifetime, given the thread's time on the CPU. Outside of calls, that is
+    /// no time in which own code ran.
     pub(super) fn add_edges(&mut self, on_cpu: Option<Ns>) {
         let known_ns = on_cpu.map(|on_cpu| on_cpu.as_f64() + self.measured.sum());
         let room_ns = known_ns.map_or(f64::INFINITY, |known_ns| self.lifetime_ns - known_ns);
-        self.measured.add(self.at_edges.within(room_ns));
+        let edges = self.at_edges.within(room_ns);
+        self.measured.add(edges);
+        self.application_off_cpu.lengthen(edges, self.application_ns);
     }
 
     /// Replaces the numbers used in a part by those of the whole run.
