@@ -175,18 +175,50 @@ fn marked(measures: &Measures, figure: String) -> String {
     if measures.estimated && !figure.is_empty() { format!("~{figure}") } else { figure }
 }
 
-/// Self time, and how far off an estimate of it may be; where that is as much as itself, only how much it
-/// may be at most.
+/// Self time, and how far off an estimate of it may be.
 fn self_time(measures: &Measures) -> String {
-    let (found, error) = (measures.self_ns.0, measures.self_error_ns().unwrap_or_default().0);
-    if error > 0 && error >= found {
-        return format!("≤{}", terminal::elapsed(found.saturating_add(error)));
-    }
-    let figure = marked(measures, terminal::elapsed(found));
+    let figure = with_error(measures, measures.self_ns);
+    let (found, error) = (measures.self_ns.0, error_of(measures));
     match error as f64 / found.max(1) as f64 {
-        share if share >= 0.0005 => format!("{figure} ±{}", terminal::percent(share)),
+        share if share >= 0.0005 && error < found => {
+            format!("{figure} ±{}", terminal::percent(share))
+        }
         _ => figure,
     }
+}
+
+/// Total time. It is as far off as the self time is that it contains.
+fn total_time(measures: &Measures) -> String {
+    with_error(measures, measures.total_ns)
+}
+
+fn error_of(measures: &Measures) -> u64 {
+    measures.self_error_ns().unwrap_or_default().0
+}
+
+/// A time that is as far off as the self time; where that is as much as itself, only how much it may be at most.
+fn with_error(measures: &Measures, found: Ns) -> String {
+    let error = error_of(measures);
+    if error > 0 && error >= found.0 {
+        return format!("≤{}", terminal::elapsed(found.0.saturating_add(error)));
+    }
+    marked(measures, terminal::elapsed(found.0))
+}
+
+/// Self time as a share of all, with what it may be off by in points, if that is worth a word; where that is as much as
+/// itself, how much it may be at most.
+fn self_share(report: &Report, measures: &Measures) -> String {
+    const WORTH: f64 = 0.05;
+    let (found, error) = (measures.self_ns, Ns(error_of(measures)));
+    let points = report.share(error);
+    if points < WORTH {
+        return marked(measures, share(report, found));
+    }
+    let most = Ns(found.0.saturating_add(error.0));
+    if error >= found {
+        return format!("≤{}", terminal::percent(report.share(most).min(1.0)));
+    }
+    format!("{} ±{:.0}", marked(measures, share(report, found)), points * 100.0)
 }
 
 /// Explanation of the marks of estimates and of possible errors, if there are any.
@@ -310,3 +342,28 @@ const QUANTILES: (&str, &str) = (
     "p50, p99.9",
     "half, and 99.9 %, of the calls took no longer; service time of single calls, within 6.25 %",
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_that_is_as_uncertain_as_long_has_only_a_limit() {
+        let of = |self_ns, total_ns, clock_ci95_ns| Measures {
+            estimated: true,
+            self_ns: Ns(self_ns),
+            total_ns: Ns(total_ns),
+            clock_ci95_ns: Ns(clock_ci95_ns),
+            ..Measures::default()
+        };
+        let said = |measures: &Measures| (self_time(measures), total_time(measures));
+        let words = |own: &str, total: &str| (own.to_owned(), total.to_owned());
+        assert_eq!(said(&of(4_000_000, 9_000_000, 0)), words("~4.00 ms", "~9.00 ms"));
+        assert_eq!(
+            said(&of(4_000_000, 9_000_000, 1_000_000)),
+            words("~4.00 ms ±25.0 %", "~9.00 ms")
+        );
+        // The total is never less than the self time.
+        assert_eq!(said(&of(4_000_000, 4_000_000, 6_000_000)), words("≤10.0 ms", "≤10.0 ms"));
+    }
+}

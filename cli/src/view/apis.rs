@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::waiting::{self, PREEMPTED};
 use super::{
     PERCENT, QUANTILES, SELF, Show, TIMED, TOTAL, calls, estimates, left_out, legend, longest_of,
-    marked, of_call, self_time, share,
+    of_call, self_share, self_time, share, total_time,
 };
 use super::{sites, sorting};
 use crate::args::{ApiFilter, LibFilter, SortArg, matches};
@@ -79,9 +79,9 @@ impl Show for Apis<'_> {
             table.row([
                 report.names.short(number).into(),
                 Cell::new(report.names.object(row.object), Look::Faint),
-                marked(measures, share(report, measures.self_ns)).into(),
+                self_share(report, measures).into(),
                 self_time(measures).into(),
-                marked(measures, elapsed(measures.total_ns.0)).into(),
+                total_time(measures).into(),
                 share(report, measures.wait_ns).into(),
                 waiting::preempted(report, measures).into(),
                 calls_and_timed(measures).into(),

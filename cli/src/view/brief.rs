@@ -4,7 +4,7 @@ use chase_analyzer::LibraryRow;
 
 use super::not_seen::NotSeen;
 use super::sampled::{self, CPU};
-use super::{calls, libs, marked, processes, share, waiting};
+use super::{calls, libs, processes, self_share, share, waiting};
 use crate::report::Report;
 use crate::sentences::sentence;
 use crate::terminal::{Align, Look, Table, Terminal, clean, count};
@@ -58,7 +58,7 @@ fn libraries(report: &Report) -> Table {
         table.row([
             libs::name(report, row),
             sampled::share(report, row.on_cpu).into(),
-            marked(measures, share(report, measures.self_ns)).into(),
+            self_share(report, measures).into(),
             share(report, measures.wait_ns).into(),
             calls(measures).into(),
         ]);

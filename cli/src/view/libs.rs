@@ -6,13 +6,13 @@ use super::sampled::{self, CPU, CPU_LEGEND, KERNEL};
 use super::sorting;
 use super::waiting::{self, PREEMPTED};
 use super::{
-    PERCENT, QUANTILES, SELF, Show, TOTAL, calls, estimates, left_out, legend, longest_of, marked,
-    of_call, self_time, share,
+    PERCENT, QUANTILES, SELF, Show, TOTAL, calls, estimates, left_out, legend, longest_of, of_call,
+    self_share, self_time, share, total_time,
 };
 use crate::args::{LibFilter, SortArg, matches};
 use crate::machine::{self, MEASURES, OFF_CPU, ON_CPU, Rows};
 use crate::report::Report;
-use crate::terminal::{Align, Cell, Look, Table, Terminal, elapsed};
+use crate::terminal::{Align, Cell, Look, Table, Terminal};
 
 pub(super) struct Libs<'a> {
     pub(super) lib: &'a LibFilter,
@@ -91,12 +91,12 @@ fn table<'r>(report: &Report, rows: impl Iterator<Item = &'r LibraryRow>) -> Tab
             name(report, row),
             sampled::share(report, row.on_cpu).into(),
             sampled::kernel(report, row.on_cpu).into(),
-            marked(measures, share(report, measures.self_ns)).into(),
+            self_share(report, measures).into(),
             self_time(measures).into(),
             match row.kind {
                 LibraryKind::Application => String::new(),
                 LibraryKind::Unattributed => String::new(),
-                LibraryKind::Library => marked(measures, elapsed(measures.total_ns.0)),
+                LibraryKind::Library => total_time(measures),
             }
             .into(),
             share(report, measures.wait_ns).into(),

@@ -8,8 +8,8 @@ use super::not_seen::{NotSeen, section};
 use super::sampled::{self, CALLBACKS, CALLBACKS_LEGEND, CPU, CPU_LEGEND, KERNEL};
 use super::threads::Threads;
 use super::{
-    QUANTILES, SELF_SHARE, Show, blocked, calls, estimates, findings, groups, legend, marked, more,
-    of_call, processes, share, syscalls, waiting,
+    QUANTILES, SELF_SHARE, Show, blocked, calls, estimates, findings, groups, legend, more,
+    of_call, processes, self_share, share, syscalls, waiting,
 };
 use crate::args::{ApiFilter, GroupFilter, LibFilter, Runs, SortArg, ThreadFilter};
 use crate::machine::Rows;
@@ -141,7 +141,7 @@ fn libraries(report: &Report, terminal: Terminal, top: usize) -> String {
             libs::name(report, row),
             sampled::share(report, row.on_cpu).into(),
             sampled::kernel(report, row.on_cpu).into(),
-            marked(measures, share(report, measures.self_ns)).into(),
+            self_share(report, measures).into(),
             share(report, measures.wait_ns).into(),
             calls(measures).into(),
             of_call(measures.p50_ns).into(),
@@ -185,7 +185,7 @@ fn functions(report: &Report, top: usize) -> Table {
             Cell::new(report.names.object(row.object), Look::Faint),
             sampled::share(report, row.on_cpu.map(|on_cpu| on_cpu.time)).into(),
             sampled::callbacks(row).into(),
-            marked(measures, share(report, measures.self_ns)).into(),
+            self_share(report, measures).into(),
             calls(measures).into(),
             of_call(measures.p50_ns).into(),
             of_call(measures.p999_ns).into(),

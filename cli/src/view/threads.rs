@@ -7,7 +7,7 @@ use chase_analyzer::{CodeAddress, Ns, ThreadRow};
 use serde_json::Value;
 
 use super::waiting::{self, PREEMPTED};
-use super::{Show, approximate, groups, left_out, legend, marked};
+use super::{Show, approximate, groups, left_out, legend, with_error};
 use crate::args::{GroupFilter, SortArg, ThreadFilter, matches};
 use crate::machine::{self, MEASURES, OFF_CPU, Rows};
 use crate::places::AddressKind;
@@ -85,8 +85,8 @@ impl Show for Threads<'_> {
                 created_in(report, row).into(),
                 moment(row.start_ns.0).into(),
                 format!("{about}{}", elapsed(row.lifetime_ns.0)).into(),
-                elapsed(row.application_ns.0).into(),
-                marked(&row.measures, elapsed(row.measures.self_ns.0)).into(),
+                with_error(&row.measures, row.application_ns).into(),
+                with_error(&row.measures, row.measures.self_ns).into(),
                 elapsed(wait_ns(row).0).into(),
                 preempted_ns(row).map_or_else(String::new, |ns| elapsed(ns.0)).into(),
                 approximate(row.measures.calls_estimated, count(row.measures.calls)).into(),
