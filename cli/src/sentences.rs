@@ -14,7 +14,7 @@ use crate::event_loops;
 use crate::report::Report;
 use crate::terminal::{count, elapsed, percent, plural};
 use crate::uneven;
-pub(crate) use command::command;
+pub(crate) use command::{command, view_command};
 
 /// What stands for code outside of library calls.
 const OWN_CODE: &str = "its own code";

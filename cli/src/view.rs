@@ -41,6 +41,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::args::{Cli, View};
 use crate::machine::{self, Rows};
 use crate::report::Report;
+use crate::sentences::view_command;
 use crate::terminal::{self, Terminal};
 
 /// Rows shown to people who don't say how many they want.
@@ -259,10 +260,10 @@ fn left_out(all: usize, top: usize, what: &str) -> String {
 }
 
 /// Names the view that shows all rows, if some were left out.
-fn more(all: usize, top: usize, view: &str) -> String {
+fn more(report: &Report, all: usize, top: usize, view: &str) -> String {
     match all.saturating_sub(top) {
         0 => String::new(),
-        more => format!("… and {more} more: chase-report {view}\n"),
+        more => format!("… and {more} more: {}\n", view_command(report, view)),
     }
 }
 

@@ -20,7 +20,8 @@ pub(super) struct Value {
 
 impl Value {
     fn exact(amount: f64) -> Self {
-        Self { amount, ci95: 0.0 }
+        // (The sum of nothing is -0.)
+        Self { amount: amount + 0.0, ci95: 0.0 }
     }
 
     /// Errors may have one cause: they add up.

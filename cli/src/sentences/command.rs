@@ -41,8 +41,17 @@ pub(crate) fn command(report: &Report, finding: &Finding) -> String {
         | FindingKind::MappingChurn { .. } => ("syscalls", api.trim_start().to_owned()),
         FindingKind::ShortProcesses { .. } => ("", String::new()),
     };
+    words(report, view, &filters)
+}
+
+/// The command that shows the same recording in another view.
+pub(crate) fn view_command(report: &Report, view: &str) -> String {
+    words(report, view, "")
+}
+
+fn words(report: &Report, view: &str, filters: &str) -> String {
     let recording = recording(report);
-    let words = ["chase-report", view, &recording, &filters];
+    let words = ["chase-report", view, &recording, filters];
     words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 

@@ -32,7 +32,7 @@ pub(super) fn text(report: &Report, terminal: Terminal, top: usize) -> String {
     let rows: Vec<_> = found.rows.iter().filter(is_seen).collect();
     if !rows.is_empty() {
         out.push_str(&table(report, &found, &rows[..rows.len().min(top)]).render(terminal));
-        out.push_str(&super::more(rows.len(), top, "waits"));
+        out.push_str(&super::more(report, rows.len(), top, "waits"));
     }
     if let Some(runnable) = runnable(report) {
         let text = format!("  {runnable}");

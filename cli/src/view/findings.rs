@@ -7,7 +7,7 @@ use super::{Show, wrap};
 use crate::causes;
 use crate::machine::{self, Rows};
 use crate::report::Report;
-use crate::sentences::{command, sentence};
+use crate::sentences::{command, sentence, view_command};
 use crate::terminal::{Look, Terminal, clean};
 
 /// Lines of text are no longer than this.
@@ -21,9 +21,12 @@ impl Show for Findings {
 
     fn text(&self, report: &Report, terminal: Terminal, _: usize) -> anyhow::Result<String> {
         let text = text(report, terminal);
-        let nothing = "Nothing stands out by the rules that chase looks for (docs/findings.md). \
-                       What takes most: chase-report libs, apis, hot.\n";
-        Ok(if text.is_empty() { nothing.to_owned() } else { text })
+        let nothing = format!(
+            "Nothing stands out by the rules that chase looks for (docs/findings.md). \
+             What takes most: {}, and apis, hot.\n",
+            view_command(report, "libs")
+        );
+        Ok(if text.is_empty() { nothing } else { text })
     }
 
     fn tables(&self, report: &Report, top: usize) -> anyhow::Result<Vec<Rows>> {

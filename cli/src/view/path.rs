@@ -11,6 +11,7 @@ use crate::args::SpanArgs;
 use crate::causes;
 use crate::machine::{self, Rows};
 use crate::report::Report;
+use crate::sentences::view_command;
 use crate::terminal::{Align, Table, Terminal, count, elapsed, moment, percent, plural};
 
 /// `path`.
@@ -174,7 +175,14 @@ impl Show for Path {
 
     fn text(&self, report: &Report, terminal: Terminal, top: usize) -> anyhow::Result<String> {
         let Some(path) = self.find(report)? else {
-            return Ok("Nothing is known of the critical path: no companion has seen a wait of a millisecond or more.\n".into());
+            let why = "no companion has seen a wait of a millisecond or more";
+            let hot = view_command(report, "hot");
+            return Ok(match report.analysis.threads[..] {
+                [_] => format!(
+                    "Nothing is known of a critical path: {why}. There is one thread, so what it runs is on the path: {hot}\n"
+                ),
+                _ => format!("Nothing is known of the critical path: {why}.\n"),
+            });
         };
         let mut out = match self.window(report)? {
             Some((from, to)) => {

@@ -14,6 +14,7 @@ use super::{
 use crate::args::{ApiFilter, GroupFilter, LibFilter, Runs, SortArg, ThreadFilter};
 use crate::machine::Rows;
 use crate::report::{Report, fraction};
+use crate::sentences::view_command;
 use crate::terminal::{Align, Cell, Look, Table, Terminal, clean, elapsed, percent};
 
 /// Rows of each table.
@@ -69,11 +70,11 @@ impl Show for Summary {
         if !report.analysis.apis.is_empty() {
             out.push('\n');
             out.push_str(&functions(report, top).render(terminal));
-            out.push_str(&more(report.analysis.apis.len(), top, "apis"));
+            out.push_str(&more(report, report.analysis.apis.len(), top, "apis"));
         }
         out.push('\n');
         out.push_str(&groups::brief(report, top).render(terminal));
-        out.push_str(&more(report.groups().rows.len(), top, "threads"));
+        out.push_str(&more(report, report.groups().rows.len(), top, "threads"));
         if report.groups().rows.iter().any(|row| row.threads > 1) {
             terms.push(groups::LB);
         }
@@ -162,7 +163,7 @@ fn libraries(report: &Report, terminal: Terminal, top: usize) -> String {
             "".into(),
         ]);
     }
-    table.render(terminal) + &more(rows.len(), top, "libs")
+    table.render(terminal) + &more(report, rows.len(), top, "libs")
 }
 
 fn functions(report: &Report, top: usize) -> Table {
@@ -203,9 +204,10 @@ fn not_seen(not_seen: NotSeen, terminal: Terminal) -> String {
 
 /// What to type next.
 fn next(report: &Report) -> String {
-    let mut out =
-        "\nMore: chase-report libs, apis, threads, tail, waits, tree, syscalls; charts -o DIR draws them\n"
-            .to_owned();
+    let mut out = format!(
+        "\nMore: {}, and apis, threads, tail, waits, tree, syscalls; charts -o DIR draws them\n",
+        view_command(report, "libs")
+    );
     let other_runs = report.loaded.other_runs;
     if let (Runs::Nth(number), 1..) = (report.runs, other_runs) {
         let runs = if other_runs == 1 { "run is" } else { "runs are" };

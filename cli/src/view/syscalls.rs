@@ -20,7 +20,7 @@ pub(super) use tables::ratio;
 /// What stands for the code outside of any library call.
 const OUTSIDE: &str = "(outside library calls)";
 /// What stands for what chase could not record.
-const UNRECORDED: &str = "(before recording began)";
+const UNRECORDED: &str = "(not recorded)";
 
 /// The name for calls that no library call made.
 fn nobody(is_recorded: bool) -> &'static str {

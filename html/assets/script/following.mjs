@@ -73,7 +73,13 @@ export class Following {
     return this.data.libraries[number] || [OWN, "var(--muted)"];
   }
 
+  // Whether the processor's time is told by samples, as it is of the whole run.
+  isBySamples() {
+    return this.isCpu && this.data.places.length > 0;
+  }
+
   libraries(place) {
+    if (this.isBySamples()) return this.processor(place);
     const size = this.isCpu ? busy : whole;
     const rows = byLargest(this.sums((span) => this.data.libraryOf[span[6]]), size);
     const all = rows.reduce((sum, row) => sum + size(row), 0);
@@ -109,6 +115,7 @@ export class Following {
   }
 
   functions(place) {
+    if (this.isBySamples()) return this.ran(place);
     const size = this.isCpu ? busy : whole;
     const rows = byLargest(this.sums((span) => (span[3] ? span[6] : null)), size);
     this.table(place, "By function, without calls inside that were kept too", ["function", "", "library", "busy", "waiting for a processor", "waiting", "threads"], rows.map((row) => {

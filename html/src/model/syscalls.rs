@@ -47,7 +47,7 @@ pub(super) fn function(names: &dyn Names, of: &OfApi) -> Label {
     match of.api {
         Some(api) => names.function(api as usize).into(),
         None if of.is_recorded => "(outside library calls)".into(),
-        None => "(before recording began)".into(),
+        None => "(not recorded)".into(),
     }
 }
 

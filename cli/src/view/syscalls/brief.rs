@@ -3,6 +3,7 @@
 use chase_analyzer::{Ns, OfApi, SyscallRow, SyscallsState, Totals};
 
 use super::super::affected::affected;
+use super::super::more;
 use super::{Part, Syscalls, is_there, nobody, tables};
 use crate::args::{ApiFilter, LibFilter, ThreadFilter};
 use crate::machine::Rows;
@@ -65,10 +66,7 @@ pub(in crate::view) fn brief(report: &Report, terminal: Terminal, top: usize) ->
             named(rows).into(),
         ]);
     }
-    let more = match by_function.len().saturating_sub(top) {
-        0 => String::new(),
-        more => format!("… and {more} more: chase-report syscalls\n"),
-    };
+    let more = more(report, by_function.len(), top, "syscalls");
     format!("\n{}\n\n{}{more}", headline(report), table.render(terminal))
 }
 

@@ -16,7 +16,10 @@ use crate::terminal::{Align, Cell, Look, Table, Terminal, count, duration, elaps
 /// What the columns mean.
 pub(super) const TERMS: [(&str, &str); 8] = [
     (OUTSIDE, "by the code of the program and of libraries that nobody called, and by exit"),
-    (UNRECORDED, "by the dynamic linker, and in threads and processes without a recording"),
+    (
+        UNRECORDED,
+        "by the dynamic linker before recording began, at the ends of threads, and in threads and processes without a recording",
+    ),
     ("per call", "system calls made by the function itself per call of it"),
     ("with nested", "the same with those made in library calls inside"),
     ("wall, CPU", "time from entry to return, and the part of it on the CPU"),
