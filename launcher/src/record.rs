@@ -105,12 +105,29 @@ fn summarise(
         Err(why) => {
             let why = check::why_nothing(&command[0])
                 .or_else(|| window.why_nothing())
+                .or_else(|| why_no_place(&settings.output))
                 .or_else(|| why_no_room(&settings.output))
                 .unwrap_or(why);
             format!("chase: nothing was recorded in {shown}: {why}\n")
         }
     };
     say(&text);
+}
+
+/// Says so where the directory is gone, or nothing may be written there.
+fn why_no_place(output: &Path) -> Option<String> {
+    let path = CString::new(output.as_os_str().as_bytes()).ok()?;
+    // SAFETY: the path ends with null.
+    if unsafe { libc::access(path.as_ptr(), libc::W_OK | libc::X_OK) } == 0 {
+        return None;
+    }
+    let why = match std::io::Error::last_os_error().raw_os_error() {
+        Some(libc::ENOENT) => "it is gone",
+        Some(libc::EACCES) => "you may not write there",
+        Some(libc::EROFS) => "its file system may not be written to",
+        _ => return None,
+    };
+    Some(format!("{why}; name another directory with -o"))
 }
 
 /// Says so where a disk is too full for a recording, which needs some hundred kilobytes.
