@@ -107,7 +107,7 @@ fn numbers(report: &Report) -> Markup {
             shown(at(1000.0)),
             shown(at(10_000.0)),
             html! { @if tail.sampled { "≥ " } (time(tail.longest_ns)) },
-            html! { @if let Some(ratio) = tail.ratio { (chase_viz::quantity(ratio, Unit::Count(""))) } },
+            html! { @if let Some(ratio) = tail.ratio.filter(|_| at(1000.0).is_some()) { (chase_viz::quantity(ratio, Unit::Count(""))) } },
         ]);
         if has_share {
             let share = tail.share_above_p99.map(|share| format!("{:.1} %", share * 100.0));
