@@ -86,7 +86,10 @@ impl Joint<'_> {
             api: first.api,
             site: first.site,
             wait_ns: Ns::from_f64(self.wait_ns()),
-            holder: most(rows.iter().flat_map(|row| &row.holders)),
+            // (Who waits for a condition may have had to wait for its mutex, too.)
+            holder: most(
+                rows.iter().filter(|row| row.purpose.is_lock()).flat_map(|row| &row.holders),
+            ),
             waker: most(rows.iter().flat_map(|row| &row.wakers)),
         })
     }
