@@ -244,8 +244,7 @@ fn lead(report: &Report) -> Vec<(String, String)> {
     if analysis.processes.len() > 1 {
         add(processes::number(&analysis.processes), "");
     }
-    let threads = plural(totals.threads as u64, "thread");
-    add(threads, "");
+    add(processes::threads(analysis), "");
     let calls = approximate(totals.calls_estimated, plural(totals.calls, "library call"));
     add(calls, "");
     let cost = processes::Cost::of(analysis);

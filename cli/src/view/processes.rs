@@ -82,7 +82,7 @@ pub(super) fn run_headline(report: &Report, terminal: Terminal) -> String {
         "{}  {} wall, {}, {}, {}",
         number(&analysis.processes),
         elapsed(analysis.wall_ns.0),
-        plural(analysis.totals.threads as u64, "thread"),
+        threads(analysis),
         approximate(analysis.totals.calls_estimated, plural(analysis.totals.calls, "library call"),),
         overhead(analysis),
     );
@@ -127,11 +127,22 @@ pub(super) fn table(report: &Report, terminal: Terminal, top: usize) -> String {
     out
 }
 
-/// `4 processes (3 execs)`: a process that goes on as another program has a row for each.
-pub(super) fn number(rows: &[ProcessRow]) -> String {
+/// How often a process went on as another program. It has a row for each, with a thread that is the same one.
+fn execs(rows: &[ProcessRow]) -> u64 {
     let pid_of = |row: usize| rows.get(row).map(|row| row.pid);
     let is_exec = |row: &&ProcessRow| row.parent.and_then(pid_of) == Some(row.pid);
-    let execs = rows.iter().filter(is_exec).count() as u64;
+    rows.iter().filter(is_exec).count() as u64
+}
+
+/// `5 threads`.
+pub(super) fn threads(analysis: &Analysis) -> String {
+    let rows = analysis.totals.threads as u64;
+    plural(rows.saturating_sub(execs(&analysis.processes)), "thread")
+}
+
+/// `4 processes (3 execs)`.
+pub(super) fn number(rows: &[ProcessRow]) -> String {
+    let execs = execs(rows);
     let processes = match rows.len() as u64 - execs {
         1 => "1 process".to_owned(),
         more => format!("{} processes", count(more)),

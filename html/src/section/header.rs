@@ -34,7 +34,7 @@ pub(crate) fn render(report: &Report) -> Markup {
             }
             @if header.processes.len() > 1 {
                 details.about {
-                    summary { "Processes: " (header.processes.len() + header.more_processes) }
+                    summary { "Processes, a row for each program: " (header.processes.len() + header.more_processes) }
                     (processes(report))
                     @if header.more_processes > 0 {
                         p.note { "… and " (header.more_processes) " more that did less." }
