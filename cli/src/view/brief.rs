@@ -63,6 +63,9 @@ fn libraries(report: &Report) -> Table {
             calls(measures).into(),
         ]);
     }
+    if let Some(row) = sampled::not_sampled::<5>(report) {
+        table.row(row);
+    }
     table
 }
 

@@ -108,6 +108,9 @@ fn table<'r>(report: &Report, rows: impl Iterator<Item = &'r LibraryRow>) -> Tab
             longest_of(measures).into(),
         ]);
     }
+    if let Some(row) = sampled::not_sampled::<13>(report) {
+        table.row(row);
+    }
     table
 }
 

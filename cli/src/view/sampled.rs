@@ -3,7 +3,7 @@
 use chase_analyzer::{ApiRow, Ns, SampledTime};
 
 use crate::report::{Report, fraction};
-use crate::terminal::percent;
+use crate::terminal::{Cell, Look, percent};
 
 /// Heading of the share of the time on the CPU.
 pub(super) const CPU: &str = "cpu";
@@ -50,6 +50,21 @@ pub(super) fn share(report: &Report, time: Option<SampledTime>) -> String {
         }
         _ => String::new(),
     }
+}
+
+/// A row for time on the CPU that no sample tells of, if that is worth one: the kernel's, where samples are of user space alone.
+/// The others' shares are of all time.
+pub(super) fn not_sampled<const N: usize>(report: &Report) -> Option<[Cell; N]> {
+    const WORTH: f64 = 0.01;
+    let on_cpu = &report.analysis.on_cpu;
+    let share = fraction(on_cpu.not_sampled_ns, on_cpu.whole_ns().as_f64());
+    (is_sampled(report) && share >= WORTH).then(|| {
+        std::array::from_fn(|column| match column {
+            0 => Cell::new("[not sampled]", Look::Faint),
+            1 => percent(share).into(),
+            _ => "".into(),
+        })
+    })
 }
 
 /// How much of the time on the CPU in calls of a function the application ran, called back; empty for next to nothing.

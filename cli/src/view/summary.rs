@@ -149,6 +149,9 @@ fn libraries(report: &Report, terminal: Terminal, top: usize) -> String {
             of_call(measures.p999_ns).into(),
         ]);
     }
+    if let Some(row) = sampled::not_sampled::<8>(report) {
+        table.row(row);
+    }
     if !small.is_empty() {
         let sum = small.iter().map(|row| row.measures.self_ns.0).fold(0, u64::saturating_add);
         let name = format!("{} more applications", small.len());

@@ -181,6 +181,7 @@ fn both(bars: &Markup, title: &str, segments: &[Segment]) -> Result<Markup, Erro
 
 fn by_cpu(report: &Report, ran: &Ran, colours: &Colours<'_>) -> Result<Markup, Error> {
     let longest = ran.objects.iter().map(|object| object.ns).fold(1.0, f64::max);
+    let longest = longest.max(ran.not_sampled_ns);
     let row = |object: &RanObject| {
         let colour = colour(&colours.object(object));
         let title = format!("{} {}", object.name, quantity(object.ns, Unit::Nanoseconds));
@@ -193,7 +194,19 @@ fn by_cpu(report: &Report, ran: &Ran, colours: &Colours<'_>) -> Result<Markup, E
         ]
     };
     let columns = [("library", false), (BAR, false), ("share", true), ("processor", true)];
-    let rows: Vec<_> = ran.objects.iter().take(ROWS).map(row).collect();
+    let mut rows: Vec<_> = ran.objects.iter().take(ROWS).map(row).collect();
+    // (Shares are of all time.)
+    let not_sampled = processor::not_sampled(ran);
+    rows.extend(not_sampled.iter().map(|Segment { group, .. }| {
+        let (colour, part) = (colour(group), group.value / longest);
+        let title = format!("{} {}", group.name, quantity(group.value, Unit::Nanoseconds));
+        vec![
+            entry(&colour, &html! { (group.name) }),
+            bar(&[BarPart { share: part.min(1.0), colour: colour.clone(), title }]),
+            share(group.value, ran.on_cpu_ns),
+            time(group.value),
+        ]
+    }));
     let bars = table_of_bars("Processor time by library", &columns, &rows);
     let segment = |object: &RanObject| Segment {
         group: colours.object(object),
@@ -201,7 +214,7 @@ fn by_cpu(report: &Report, ran: &Ran, colours: &Colours<'_>) -> Result<Markup, E
         key: None,
     };
     let mut segments: Vec<Segment> = ran.objects.iter().map(segment).collect();
-    segments.extend(processor::not_sampled(ran));
+    segments.extend(not_sampled);
     let body = both(&bars, "Processor time by library", &segments)?;
     let widest = ran.objects.iter().map(|object| object.error_ns).fold(0.0, f64::max);
     Ok(html! {

@@ -285,8 +285,8 @@ pub(crate) fn made_up() -> Report {
         parts: Some(parts()),
         processor: Some(Ran {
             samples: 4_000,
-            on_cpu_ns: 4e9,
-            not_sampled_ns: 0.0,
+            on_cpu_ns: 4.1e9,
+            not_sampled_ns: 1e8,
             user_only: false,
             objects: vec![RanObject {
                 name: "app".into(),
