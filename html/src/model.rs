@@ -133,6 +133,9 @@ pub struct Header {
     /// Why this may not be the whole run; empty if it is.
     #[serde(default)]
     pub incomplete: Vec<Label>,
+    /// How many of the lines of [`not_seen`](Self::not_seen) are gaps: the others are left alone by design.
+    #[serde(default)]
+    pub gaps: usize,
     /// What else was not seen; empty if everything was.
     pub not_seen: Vec<Label>,
     /// The processes, where there are several.

@@ -196,6 +196,7 @@ fn facts(report: &Report) -> Facts {
         lead: lead(report),
         facts,
         incomplete: std::mem::take(&mut not_seen.incomplete),
+        gaps: not_seen.gaps.len(),
         not_seen: not_seen.lines(),
         processes: processes::costliest(&analysis.processes, PROCESSES)
             .map(|process| Process {

@@ -57,6 +57,8 @@ pub struct Facts {
     pub facts: Vec<(String, String)>,
     /// For [`Header::incomplete`](super::Header::incomplete).
     pub incomplete: Vec<String>,
+    /// For [`Header::gaps`](super::Header::gaps).
+    pub gaps: usize,
     /// For [`Header::not_seen`](super::Header::not_seen).
     pub not_seen: Vec<String>,
     /// For [`Header::processes`](super::Header::processes).

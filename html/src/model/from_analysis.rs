@@ -107,6 +107,7 @@ fn header(analysis: &Analysis, facts: Facts) -> Header {
         lead: facts.lead.into_iter().map(|(value, of)| (value.into(), of)).collect(),
         incomplete: facts.incomplete.into_iter().map(Label::from).collect(),
         facts: facts.facts.into_iter().map(|(term, text)| (term, text.into())).collect(),
+        gaps: facts.gaps,
         not_seen: facts.not_seen.into_iter().map(Label::from).collect(),
         processes: facts.processes,
         more_processes: facts.more_processes,

@@ -21,7 +21,7 @@ pub(crate) fn render(report: &Report) -> Markup {
             }
             div.abouts {
             details.about.folded {
-                summary { "About this run" @if unseen > 0 { ", and " (plural(unseen, "gap")) " in what was seen" } }
+                summary { "About this run" @if header.gaps > 0 { ", and " (plural(header.gaps, "gap")) " in what was seen" } }
                 dl.facts {
                     @for (term, text) in &header.facts { div { dt { (term) } dd { (text) } } }
                 }

@@ -253,6 +253,7 @@ pub(crate) fn made_up() -> Report {
             lead: vec![("2.00 s".into(), "wall time".to_owned())],
             incomplete: vec!["process 4712 after 3 s: no space".into()],
             facts: vec![("Host".to_owned(), "box".into())],
+            gaps: 1,
             not_seen: vec![
                 "3 imports left alone: used as a function pointer, or taken to be".into(),
             ],
