@@ -14,6 +14,7 @@
 
 mod calls;
 mod event_loops;
+mod files;
 mod joint;
 mod kinds;
 mod locks;
@@ -22,9 +23,12 @@ mod mutual;
 mod peers;
 mod sites;
 mod stages;
+mod syncs;
 mod system;
 mod threads;
+mod transfers;
 mod uneven;
+mod uses;
 mod waits;
 
 use std::collections::HashSet;
@@ -82,6 +86,8 @@ pub struct Blame {
     pub api: Option<u32>,
     /// Return address of the call in which they wait longest.
     pub site: Option<CodeAddress>,
+    /// Whether a tenth or more of the calls, or of the waits, is in other places.
+    pub elsewhere: bool,
     /// How long all of them wait.
     pub wait_ns: Ns,
     /// The party that mostly has it meanwhile.
@@ -129,8 +135,8 @@ pub fn findings(
     found.extend(event_loops::held_up(&evidence));
     found.extend(uneven::work(&evidence));
     found.extend(stages::limiting(&evidence));
-    found.extend(system::small_transfers(&evidence));
-    found.extend(system::syncing(&evidence));
+    found.extend(transfers::small(&evidence));
+    found.extend(syncs::syncing(&evidence));
     found.extend(system::name_resolution(&evidence));
     found.extend(system::loading(&evidence));
     found.extend(system::mapping_churn(&evidence));

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::clock::Ns;
 use crate::groups::Why;
+use crate::watched::FileKind;
 #[cfg(doc)]
 use crate::{Analysis, Groups};
 
@@ -208,11 +209,11 @@ pub enum FindingKind {
         /// The same as a share of the time that they wanted one.
         of_wanted: f64,
     },
-    /// A file is read or written in small pieces.
+    /// A file, a pipe or a connection is read or written in small pieces.
     SmallTransfers {
         /// The system call.
         syscall: String,
-        /// How often it was made.
+        /// How often the threads of the group made it, in the function.
         calls: u64,
         /// Bytes per call, on average.
         mean_bytes: f64,
@@ -221,13 +222,21 @@ pub enum FindingKind {
         usual_bytes: Option<u64>,
         /// Time on the CPU in them.
         all_ns: Ns,
+        /// What is read or written.
+        of: FileKind,
     },
     /// Files are repeatedly written to the disk (`fsync` and similar).
     Syncing {
-        /// Calls by the thread that spends most time in them.
+        /// The system call in which most of the time is spent.
+        syscall: String,
+        /// Calls by the threads of the group, in the function.
         calls: u64,
-        /// Time of all threads in them.
+        /// Their total time.
         all_ns: Ns,
+        /// The number of files that they waited for, as far as these are known.
+        files: usize,
+        /// The share that the named one has of these waits.
+        of_file: Option<f64>,
     },
     /// Names of hosts are looked up.
     NameResolution {

@@ -1,0 +1,163 @@
+//! What is said of system calls, and whose calls they are.
+
+mod pool;
+mod process;
+
+use chase_analyzer::recorder::builder::{SlotId, SyscallsBuilder, ThreadId};
+use chase_analyzer::recorder::syscalls::{CauseRow, FILE_NAME, FileRow};
+use chase_analyzer::{FileKind, FindingKind, Ns};
+use pool::{MS, Outcome, Pool, US};
+
+const WRITE: u32 = 1;
+const FDATASYNC: u32 = 75;
+
+/// Threads with their start routines, each of which makes calls of a function, and in them system calls.
+struct Seen {
+    pool: Pool,
+    pid: u32,
+    threads: Vec<ThreadId>,
+    file: SyscallsBuilder,
+}
+
+impl Seen {
+    fn new() -> Self {
+        let pool = Pool::new();
+        let pid = pool.process.builder.header.pid;
+        Self { pool, pid, threads: Vec::new(), file: SyscallsBuilder::new(pid) }
+    }
+
+    fn function(&mut self, name: &str) -> SlotId {
+        let (app, liba) = (self.pool.process.app, self.pool.process.liba);
+        self.pool.process.builder.slot(app, Some(liba), name)
+    }
+
+    /// A thread that makes `calls` calls of `function` in a second, and as many system calls of `each_ns`.
+    fn thread(
+        &mut self,
+        routine: u64,
+        function: SlotId,
+        (number, calls, each_ns): (u32, u64, u64),
+    ) -> u32 {
+        let thread = self.pool.thread("worker", routine);
+        self.pool.call(thread, function, each_ns, calls);
+        self.pool.call(thread, self.pool.work, (1000 * MS - calls * each_ns) / 10, 10);
+        self.pool.process.builder.timeline(thread).end();
+        self.threads.push(thread);
+        let tid = self.pid + thread.0;
+        self.file.on_cpu(tid, 1000 * MS);
+        // The first context below the root is that of the function; its reference is known at the end.
+        self.file.syscall(1, tid, number, calls, each_ns);
+        tid
+    }
+
+    fn cause(&mut self, tid: u32, number: u32, name: &str, ns: u64, waits: u64) -> &mut CauseRow {
+        let mut row = CauseRow {
+            context_ref: 1,
+            tid,
+            number,
+            object: 7,
+            waits,
+            total_ns: ns,
+            max_ns: ns / waits,
+            ..bytemuck::Zeroable::zeroed()
+        };
+        row.name[..name.len()].copy_from_slice(name.as_bytes());
+        self.file.cause(row);
+        self.file.causes.last_mut().expect("a row")
+    }
+
+    fn used(&mut self, tid: u32, number: u32, mode: u32, name: &str) {
+        let mut file = [0; FILE_NAME];
+        file[..name.len()].copy_from_slice(name.as_bytes());
+        let row = FileRow { context_ref: 1, tid, number, mode, inode: 7, samples: 99, name: file };
+        self.file.file(row);
+    }
+
+    fn finish(self) -> Outcome {
+        let (pid, mut file) = (self.pid, self.file);
+        self.pool.finish_seen(|refs| {
+            let own = |tid: u32, context: u32| {
+                if context == 1 { refs[(tid - pid) as usize][1] } else { context }
+            };
+            for row in &mut file.syscalls {
+                row.context_ref = own(row.tid, row.context_ref);
+            }
+            for row in &mut file.causes {
+                row.context_ref = own(row.tid, row.context_ref);
+            }
+            for row in &mut file.files {
+                row.context_ref = own(row.tid, row.context_ref);
+            }
+            file
+        })
+    }
+}
+
+fn syncing(outcome: &Outcome) -> &chase_analyzer::Finding {
+    let mut found = outcome.findings.iter();
+    let found = found.find(|finding| matches!(finding.kind, FindingKind::Syncing { .. }));
+    found.unwrap_or_else(|| panic!("{:#?}", outcome.findings))
+}
+
+#[test]
+fn calls_and_their_time_are_those_of_all_threads_of_the_group() {
+    let mut seen = Seen::new();
+    let fdatasync = seen.function("fdatasync");
+    for _ in 0..4 {
+        seen.thread(0x100, fdatasync, (FDATASYNC, 250, 400 * US));
+    }
+    // Another group calls it, too, and is none of their business.
+    seen.thread(0x900, fdatasync, (FDATASYNC, 50, 100 * US));
+    let outcome = seen.finish();
+    let finding = syncing(&outcome);
+    let FindingKind::Syncing { syscall, calls, all_ns, files, of_file } = &finding.kind else {
+        panic!("{finding:#?}")
+    };
+    assert_eq!((&**syscall, *calls, *all_ns), ("fdatasync", 1000, Ns(400 * MS)));
+    assert_eq!((*files, *of_file), (0, None));
+    assert_eq!((finding.saves_ns, outcome.api(finding.api)), (Ns(100 * MS), Some("fdatasync")));
+}
+
+#[test]
+fn one_file_of_several_has_a_part_of_the_waits() {
+    let mut seen = Seen::new();
+    let fdatasync = seen.function("fdatasync");
+    let tid = seen.thread(0x100, fdatasync, (FDATASYNC, 800, 500 * US));
+    // Once its path could be read, once it could not.
+    seen.cause(tid, FDATASYNC, "/srv/visits.db-journal", 90 * MS, 200);
+    seen.cause(tid, FDATASYNC, "visits.db-journal", 110 * MS, 200);
+    seen.cause(tid, FDATASYNC, "/srv/visits.db", 120 * MS, 200);
+    seen.cause(tid, FDATASYNC, "/srv", 80 * MS, 200);
+    let outcome = seen.finish();
+    let finding = syncing(&outcome);
+    let FindingKind::Syncing { calls, files, of_file, .. } = finding.kind else {
+        panic!("{finding:#?}")
+    };
+    assert_eq!((calls, files, of_file), (800, 3, Some(0.5)));
+    let object = finding.blame.as_ref().and_then(|blame| blame.object.as_ref());
+    assert!(format!("{object:?}").contains("/srv/visits.db-journal"), "{object:?}");
+}
+
+#[test]
+fn small_transfers_are_of_the_group_that_makes_them() {
+    let mut seen = Seen::new();
+    let write = seen.function("write");
+    // One waits long in few large writes, the other one makes very many small ones.
+    let large = seen.thread(0x100, write, (WRITE, 10, 80 * MS));
+    let last = seen.file.syscalls.last_mut().expect("a row");
+    (last.off_cpu_ns, last.returned) = (790 * MS, 10 << 20);
+    let small = seen.thread(0x900, write, (WRITE, 500_000, US));
+    seen.file.syscalls.last_mut().expect("a row").returned = 1_500_000;
+    seen.used(large, WRITE, 0o010_600, "");
+    seen.used(small, WRITE, 0o010_600, "");
+    let outcome = seen.finish();
+    let mut found = outcome.findings.iter();
+    let found = found.find(|finding| matches!(finding.kind, FindingKind::SmallTransfers { .. }));
+    let found = found.unwrap_or_else(|| panic!("{:#?}", outcome.findings));
+    let FindingKind::SmallTransfers { calls, mean_bytes, all_ns, of, .. } = &found.kind else {
+        panic!("{found:#?}")
+    };
+    assert_eq!((*calls, *mean_bytes, *of), (500_000, 3.0, FileKind::Pipe));
+    assert_eq!((*all_ns, found.saves_ns), (Ns(500 * MS), Ns(500 * MS)));
+    assert_eq!(outcome.analysis.threads[found.threads[0] as usize].tid, small);
+}
