@@ -137,6 +137,7 @@ pub fn findings(
     found.extend(stages::limiting(&evidence));
     found.extend(transfers::small(&evidence));
     found.extend(syncs::syncing(&evidence));
+    found.extend(syncs::synchronous_writes(&evidence));
     found.extend(system::name_resolution(&evidence));
     found.extend(system::loading(&evidence));
     found.extend(system::mapping_churn(&evidence));

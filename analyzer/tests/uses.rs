@@ -4,7 +4,9 @@ mod pool;
 mod process;
 
 use chase_analyzer::recorder::builder::{SlotId, SyscallsBuilder, ThreadId};
-use chase_analyzer::recorder::syscalls::{CauseRow, FILE_NAME, FileRow};
+use chase_analyzer::recorder::syscalls::{
+    CauseRow, FILE_NAME, FileRow, WAKER_INTERRUPT, WAKER_TIME,
+};
 use chase_analyzer::{FileKind, FindingKind, Ns};
 use pool::{MS, Outcome, Pool, US};
 
@@ -110,7 +112,7 @@ fn calls_and_their_time_are_those_of_all_threads_of_the_group() {
     seen.thread(0x900, fdatasync, (FDATASYNC, 50, 100 * US));
     let outcome = seen.finish();
     let finding = syncing(&outcome);
-    let FindingKind::Syncing { syscall, calls, all_ns, files, of_file } = &finding.kind else {
+    let FindingKind::Syncing { syscall, calls, all_ns, files, of_file, .. } = &finding.kind else {
         panic!("{finding:#?}")
     };
     assert_eq!((&**syscall, *calls, *all_ns), ("fdatasync", 1000, Ns(400 * MS)));
@@ -160,4 +162,35 @@ fn small_transfers_are_of_the_group_that_makes_them() {
     assert_eq!((*calls, *mean_bytes, *of), (500_000, 3.0, FileKind::Pipe));
     assert_eq!((*all_ns, found.saves_ns), (Ns(500 * MS), Ns(500 * MS)));
     assert_eq!(outcome.analysis.threads[found.threads[0] as usize].tid, small);
+}
+
+/// 400 writes of 200 bytes each, with as many waits for a file, which the disk ends or not.
+fn writes(name: &str, waits: u64, waker_kind: u32) -> Outcome {
+    let mut seen = Seen::new();
+    let write = seen.function("write");
+    let tid = seen.thread(0x100, write, (WRITE, 400, MS));
+    seen.file.syscalls.last_mut().expect("a row").returned = 80_000;
+    seen.cause(tid, WRITE, name, 300 * MS, waits).waker_kind = waker_kind;
+    seen.finish()
+}
+
+#[test]
+fn writes_that_wait_for_the_disk_each_time() {
+    let outcome = writes("/srv/ledger", 1200, WAKER_INTERRUPT);
+    let finding = syncing(&outcome);
+    let FindingKind::Syncing { syscall, calls, all_ns, by_writes, .. } = &finding.kind else {
+        panic!("{finding:#?}")
+    };
+    assert_eq!((&**syscall, *calls, *all_ns, *by_writes), ("write", 400, Ns(300 * MS), true));
+    assert_eq!((finding.saves_ns, outcome.api(finding.api)), (Ns(300 * MS), Some("write")));
+    // Now and then the kernel has to catch up; pipes and terminals wait for somebody else; a writer may be slowed down.
+    for outcome in [
+        writes("/srv/ledger", 20, WAKER_INTERRUPT),
+        writes("pipe 17", 1200, WAKER_INTERRUPT),
+        writes("/dev/pts/0", 1200, WAKER_INTERRUPT),
+        writes("/srv/ledger", 1200, WAKER_TIME),
+    ] {
+        let mut kinds = outcome.findings.iter().map(|finding| &finding.kind);
+        assert!(!kinds.any(|kind| matches!(kind, FindingKind::Syncing { .. })));
+    }
 }

@@ -22,6 +22,7 @@ planted! {
     a_slow_producer: "slow_producer.c",
     a_slow_middle_stage: "middle_stage.c",
     a_journal_that_syncs: "journal.c",
+    writes_that_wait_for_the_disk: "synchronous_writes.c",
     unbuffered_writes_to_one_file: "small_writes.c",
     a_starved_writer: "starved_writer.c",
     readers_that_wait_for_a_writer: "convoy_rwlock.cpp",

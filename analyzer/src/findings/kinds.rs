@@ -225,7 +225,7 @@ pub enum FindingKind {
         /// What is read or written.
         of: FileKind,
     },
-    /// Files are repeatedly written to the disk (`fsync` and similar).
+    /// Files are repeatedly written to the disk (`fsync` and similar, or writes that wait for it).
     Syncing {
         /// The system call in which most of the time is spent.
         syscall: String,
@@ -237,6 +237,8 @@ pub enum FindingKind {
         files: usize,
         /// The share that the named one has of these waits.
         of_file: Option<f64>,
+        /// Whether it is the writes themselves that wait for the disk (`O_SYNC`, `O_DIRECT`); `all_ns` is how long, then.
+        by_writes: bool,
     },
     /// Names of hosts are looked up.
     NameResolution {

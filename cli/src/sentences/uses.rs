@@ -42,7 +42,8 @@ pub(super) fn small_transfers(report: &Report, finding: &Finding) -> (String, St
 
 /// The claim of a finding about files that are written to the disk, and what it rests on.
 pub(super) fn syncing(report: &Report, finding: &Finding) -> (String, String) {
-    let FindingKind::Syncing { syscall, calls, all_ns, files, of_file } = &finding.kind else {
+    let FindingKind::Syncing { syscall, calls, all_ns, files, of_file, by_writes } = &finding.kind
+    else {
         return (String::new(), String::new());
     };
     let file = name(report, finding).unwrap_or_else(|| "a file".to_owned());
@@ -69,7 +70,12 @@ pub(super) fn syncing(report: &Report, finding: &Finding) -> (String, String) {
     });
     (
         format!("{} writes {file}{others} for good", group(report, finding).label),
-        format!(": {what} {} {}{part}", take(*calls), elapsed(all_ns.0)),
+        if *by_writes {
+            let wait = if *calls == 1 { "waits" } else { "wait" };
+            format!(": {what} {wait} {} for the disk{part}", elapsed(all_ns.0))
+        } else {
+            format!(": {what} {} {}{part}", take(*calls), elapsed(all_ns.0))
+        },
     )
 }
 
