@@ -13,6 +13,7 @@
 //! that others wait for at a barrier, which is a straggler.
 
 mod calls;
+mod ends;
 mod event_loops;
 mod files;
 mod joint;
@@ -132,6 +133,7 @@ pub fn findings(
             found.extend(system::polling(&evidence, group));
         }
     }
+    found.extend(ends::last_of_several(&evidence, &found));
     found.extend(event_loops::held_up(&evidence));
     found.extend(uneven::work(&evidence));
     found.extend(stages::limiting(&evidence));

@@ -1,6 +1,7 @@
 //! Findings in words, and the commands that show more of them.
 
 mod command;
+mod ends;
 mod uses;
 mod why;
 
@@ -212,10 +213,11 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
         FindingKind::LastToEnd { lifetime_ns, median_ns, .. } => (
             format!("{who} ends last"),
             format!(
-                ": it lives {}, the median of the others {}, and is waited for{}",
+                ": it lives {}, the median of the others {}, and is waited for{}{}",
                 elapsed(lifetime_ns.0),
                 elapsed(median_ns.0),
                 at(report, finding),
+                ends::meanwhile(report, finding),
             ),
         ),
         FindingKind::TooManyThreads { runnable, processors, waiting_ns, of_wanted } => (

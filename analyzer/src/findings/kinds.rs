@@ -169,13 +169,14 @@ pub enum FindingKind {
         /// Threads of the group.
         of_threads: usize,
     },
-    /// One thread of a group ends long after the others, while another thread waits for its end.
+    /// One thread of a group, or of those of several groups that were started together, ends long after the others, while the
+    /// one that started them waits for that. What it does meanwhile is in [`Watched::late`](crate::Watched::late).
     LastToEnd {
         /// Its lifetime.
         lifetime_ns: Ns,
         /// Median lifetime of the others.
         median_ns: Ns,
-        /// Threads of the group.
+        /// How many were started together.
         of_threads: usize,
     },
     /// While one thread of a group still works, the others wait for more to do.
