@@ -5,12 +5,14 @@ mod process;
 
 use chase_analyzer::recorder::builder::{SlotId, SyscallsBuilder, ThreadId};
 use chase_analyzer::recorder::syscalls::{
-    CauseRow, FILE_NAME, FileRow, WAKER_INTERRUPT, WAKER_TIME,
+    CauseRow, FILE_NAME, FileRow, WAKER_INTERRUPT, WAKER_THREAD, WAKER_TIME,
 };
-use chase_analyzer::{FileKind, FindingKind, Ns};
+use chase_analyzer::{FileKind, FindingKind, HeldLocks, LockKey, Ns, WaitObject, lock_key, locks};
 use pool::{MS, Outcome, Pool, US};
 
 const WRITE: u32 = 1;
+const FCNTL: u32 = 72;
+const FLOCK: u32 = 73;
 const FDATASYNC: u32 = 75;
 
 /// Threads with their start routines, each of which makes calls of a function, and in them system calls.
@@ -193,4 +195,42 @@ fn writes_that_wait_for_the_disk_each_time() {
         let mut kinds = outcome.findings.iter().map(|finding| &finding.kind);
         assert!(!kinds.any(|kind| matches!(kind, FindingKind::Syncing { .. })));
     }
+}
+
+/// Two threads that wait for each other to unlock a file, by a system call with this number.
+fn locked(number: u32, name: &str) -> Outcome {
+    let mut seen = Seen::new();
+    let function = seen.function(if number == FLOCK { "flock" } else { "fcntl" });
+    let tids = [(); 2].map(|()| seen.thread(0x100, function, (number, 100, 4 * MS)));
+    let (pid, began_ns) = (seen.pid, seen.file.header.began_ns);
+    for (tid, waker) in [(tids[0], tids[1]), (tids[1], tids[0])] {
+        let row = seen.cause(tid, number, name, 390 * MS, 100);
+        (row.waker_kind, row.waker, row.waker_pid) = (WAKER_THREAD, waker, pid);
+        row.waker_began_ns = began_ns;
+    }
+    seen.finish()
+}
+
+#[test]
+fn files_that_are_locked_are_locks() {
+    for number in [FLOCK, FCNTL] {
+        let outcome = locked(number, "/srv/counter");
+        let mut found = outcome.findings.iter();
+        let found =
+            found.find(|finding| matches!(finding.kind, FindingKind::SerialisingLock { .. }));
+        let found = found.unwrap_or_else(|| panic!("{:#?}", outcome.findings));
+        let blame = found.blame.as_ref().expect("what it is about");
+        let name = "/srv/counter".to_owned();
+        assert_eq!(blame.object, Some(WaitObject::File { name: name.clone() }));
+        assert_eq!((found.saves_ns, blame.wait_ns), (Ns(390 * MS), Ns(780 * MS)));
+        let waker = blame.waker.as_ref().expect("who unlocks it");
+        assert_eq!(waker.group, Some(found.group));
+        let locks = locks(&outcome.watched.causes, &outcome.analysis, &HeldLocks::default());
+        let [lock] = &*locks else { panic!("{locks:#?}") };
+        assert_eq!((lock.waits, lock.threads), (200, 2));
+        assert_eq!(lock_key(&lock.object, lock.process), Some(LockKey::File(name)));
+    }
+    // What has no name any more may be several files.
+    let outcome = locked(FLOCK, "");
+    assert!(locks(&outcome.watched.causes, &outcome.analysis, &HeldLocks::default()).is_empty());
 }

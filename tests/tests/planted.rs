@@ -43,6 +43,8 @@ planted! {
     writers_that_wait_for_writers: "convoy_writers.c",
     a_convoy_on_a_semaphore: "convoy_semaphore.c",
     a_convoy_on_a_stream: "convoy_stream.c",
+    a_convoy_on_a_locked_file: "convoy_flock.c",
+    a_convoy_on_a_record_of_a_file: "convoy_fcntl.c",
     a_convoy_on_a_recursive_mutex: "convoy_recursive.cpp",
     readers_that_wait_for_a_writer_in_rust: "convoy_rwlock.rs",
     a_slow_consumer_in_rust: "slow_consumer.rs",
