@@ -23,6 +23,7 @@ mod machine;
 mod mutual;
 mod peers;
 mod sites;
+mod spinning;
 mod stages;
 mod syncs;
 mod system;
@@ -138,6 +139,7 @@ pub fn findings(
     found.extend(uneven::work(&evidence));
     found.extend(stages::limiting(&evidence));
     found.extend(transfers::small(&evidence));
+    found.extend(spinning::spinning(&evidence));
     found.extend(syncs::syncing(&evidence));
     found.extend(syncs::synchronous_writes(&evidence));
     found.extend(system::name_resolution(&evidence));
@@ -200,6 +202,7 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
                 | Kind::SlowLoading { .. }
                 | Kind::SmallTransfers { .. }
                 | Kind::MappingChurn { .. }
+                | Kind::Spinning { .. }
         )
     };
     let waits_for_stage = |group: u32| {

@@ -11,6 +11,7 @@ use chase_analyzer::{FileKind, FindingKind, HeldLocks, LockKey, Ns, WaitObject, 
 use pool::{MS, Outcome, Pool, US};
 
 const WRITE: u32 = 1;
+const SCHED_YIELD: u32 = 24;
 const FCNTL: u32 = 72;
 const FLOCK: u32 = 73;
 const FDATASYNC: u32 = 75;
@@ -233,4 +234,31 @@ fn files_that_are_locked_are_locks() {
     // What has no name any more may be several files.
     let outcome = locked(FLOCK, "");
     assert!(locks(&outcome.watched.causes, &outcome.analysis, &HeldLocks::default()).is_empty());
+}
+
+/// So many calls of `sched_yield` by each of two threads, of `each_ns`.
+fn yields(calls: u64, each_ns: u64) -> Option<FindingKind> {
+    let mut seen = Seen::new();
+    let function = seen.function("sched_yield");
+    for _ in 0..2 {
+        seen.thread(0x100, function, (SCHED_YIELD, calls, each_ns));
+    }
+    let outcome = seen.finish();
+    let mut found = outcome.findings.iter();
+    let found = found.find(|finding| matches!(finding.kind, FindingKind::Spinning { .. }))?;
+    assert_eq!((found.saves_ns, outcome.api(found.api)), (Ns(0), Some("sched_yield")));
+    Some(found.kind.clone())
+}
+
+#[test]
+fn threads_that_yield_all_the_time_spin() {
+    let Some(FindingKind::Spinning { calls, per_second, cpu_ns, of_cpu }) = yields(50_000, 4 * US)
+    else {
+        panic!("not found")
+    };
+    assert_eq!((calls, cpu_ns, of_cpu), (100_000, Ns(400 * MS), 0.2));
+    assert!((49_000.0..51_000.0).contains(&per_second), "{per_second}");
+    // Few, or little of their time.
+    assert!(yields(4_000, 40 * US).is_none());
+    assert!(yields(50_000, US).is_none());
 }

@@ -47,6 +47,7 @@ pub(crate) fn sentence(report: &Report, finding: &Finding) -> Sentence {
     let gain = match finding.kind {
         FindingKind::TooManyThreads { .. }
         | FindingKind::Polling { .. }
+        | FindingKind::Spinning { .. }
         | FindingKind::EventLoopHeldUp { .. }
         | FindingKind::SubGroups { .. } => None,
         _ => Some(saves(finding)),
@@ -259,6 +260,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 at(report, finding),
             ),
         ),
+        FindingKind::Spinning { .. } => uses::spinning(report, finding),
         FindingKind::EventLoopHeldUp { .. } => event_loops::in_words(report, finding, &who),
         FindingKind::UnevenWork { .. } => uneven::in_words(report, finding, &who),
         FindingKind::MappingChurn { calls, all_ns } => (

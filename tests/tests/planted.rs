@@ -33,6 +33,7 @@ planted! {
     the_last_of_different_threads: "join_different.c",
     the_last_of_futures: "join_future.cpp",
     a_poll_loop: "polling.c",
+    a_lock_that_spins: "spinning.c",
     a_poll_loop_in_python: "polling.py",
     a_script_of_short_processes: "short_processes.sh",
     a_slow_peer: "peer.c",

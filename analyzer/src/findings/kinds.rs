@@ -288,6 +288,17 @@ pub enum FindingKind {
         #[serde(skip)]
         event_loop: u32,
     },
+    /// Threads give the processor up in a loop until something is the case (`sched_yield`).
+    Spinning {
+        /// Calls of all threads of the group.
+        calls: u64,
+        /// The same per second of the threads that make them.
+        per_second: f64,
+        /// Their time on the CPU.
+        cpu_ns: Ns,
+        /// The same as a share of all time on the CPU of these threads.
+        of_cpu: f64,
+    },
     /// Memory is mapped and unmapped again and again.
     MappingChurn {
         /// System calls that change the memory map, by the thread that spends most time in them.

@@ -25,13 +25,14 @@ pub(super) fn name(evidence: &Evidence<'_>, finding: &mut Finding) {
             | Kind::SmallTransfers { .. }
             | Kind::Syncing { .. }
             | Kind::NameResolution { .. }
+            | Kind::Spinning { .. }
     );
     let (Some(api), Some(&thread)) = (finding.api, finding.threads.first()) else { return };
     let is_known = finding.blame.as_ref().is_some_and(|blame| blame.site.is_some());
     if !is_of_calls || is_known {
         return;
     }
-    let by_calls = matches!(finding.kind, Kind::ManyTinyCalls { .. });
+    let by_calls = matches!(finding.kind, Kind::ManyTinyCalls { .. } | Kind::Spinning { .. });
     let found = of_calls(evidence, thread, api, by_calls)
         .or_else(|| of_waits(evidence, finding.group, (thread, api), finding.saves_ns));
     let Some((process, site, elsewhere)) = found else { return };

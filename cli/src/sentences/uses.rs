@@ -79,6 +79,26 @@ pub(super) fn syncing(report: &Report, finding: &Finding) -> (String, String) {
     )
 }
 
+/// The claim of a finding about threads that spin, and what it rests on.
+pub(super) fn spinning(report: &Report, finding: &Finding) -> (String, String) {
+    let FindingKind::Spinning { calls, per_second, cpu_ns, of_cpu } = finding.kind else {
+        return (String::new(), String::new());
+    };
+    let by = match finding.api {
+        Some(number) => format!("{}{}", api(report, Some(number)), calls_at(report, finding)),
+        None => format!("sched_yield in {OWN_CODE}"),
+    };
+    (
+        format!("{} spins", group(report, finding).label),
+        format!(
+            ": {} of {by}, {per_second:.0} a second of each thread, take {} of its time on the processors, {}, and the loops around them come on top. To wait, for a lock or a condition, would cost nothing",
+            plural(calls, "call"),
+            percent(of_cpu),
+            elapsed(cpu_ns.0),
+        ),
+    )
+}
+
 /// The file that a finding is about.
 fn name(report: &Report, finding: &Finding) -> Option<String> {
     let blame = finding.blame.as_ref()?;
