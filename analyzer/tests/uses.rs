@@ -4,6 +4,7 @@ mod pool;
 mod process;
 
 use chase_analyzer::recorder::builder::{SlotId, SyscallsBuilder, ThreadId};
+use chase_analyzer::recorder::layout::{ARGUMENT_BYTES, ArgumentPair};
 use chase_analyzer::recorder::syscalls::{
     CauseRow, FILE_NAME, FileRow, WAKER_INTERRUPT, WAKER_THREAD, WAKER_TIME,
 };
@@ -12,6 +13,8 @@ use pool::{MS, Outcome, Pool, US};
 
 const WRITE: u32 = 1;
 const SCHED_YIELD: u32 = 24;
+const SENDTO: u32 = 44;
+const RECVFROM: u32 = 45;
 const FCNTL: u32 = 72;
 const FLOCK: u32 = 73;
 const FDATASYNC: u32 = 75;
@@ -261,4 +264,39 @@ fn threads_that_yield_all_the_time_spin() {
     // Few, or little of their time.
     assert!(yields(4_000, 40 * US).is_none());
     assert!(yields(50_000, US).is_none());
+}
+
+/// 100,000 transfers of so many bytes on a connection, by a thread that waits for what arrives, or receives, so often; they ask for
+/// `asked` bytes.
+fn on_a_connection((number, bytes, asked): (u32, u64, u64), messages: u64) -> bool {
+    const CALLS: u64 = 100_000;
+    let mut seen = Seen::new();
+    let function = seen.function(if number == RECVFROM { "recv" } else { "send" });
+    let tid = seen.thread(0x100, function, (number, CALLS, 4 * US));
+    seen.file.syscalls.last_mut().expect("a row").returned = CALLS * bytes;
+    let pairs = vec![ArgumentPair { value: asked, ticks: 4 * US }; 1_000];
+    let thread = seen.threads[0];
+    seen.pool.process.builder.arguments(thread, 1, ARGUMENT_BYTES, &pairs);
+    seen.cause(tid, RECVFROM, "socket 127.0.0.1:1 to 127.0.0.1:2", 10 * MS, messages);
+    if number == SENDTO {
+        // It receives as often, which makes no time to speak of.
+        let row = seen.file.syscall(1, tid, RECVFROM, messages, 10);
+        row.returned = messages * 8_000;
+    }
+    let outcome = seen.finish();
+    outcome.findings.iter().any(|finding| {
+        matches!(finding.kind, FindingKind::SmallTransfers { of: FileKind::Socket, .. })
+    })
+}
+
+#[test]
+fn messages_in_many_parts() {
+    assert!(on_a_connection((RECVFROM, 1, 1), 100));
+    assert!(on_a_connection((SENDTO, 1, 1), 100));
+    // As many messages as transfers: they are as short as they are.
+    assert!(!on_a_connection((RECVFROM, 1, 1), 50_000));
+    assert!(!on_a_connection((SENDTO, 1, 1), 50_000));
+    // It would have taken more, had there been more; messages of 200 bytes are no parts of some.
+    assert!(!on_a_connection((RECVFROM, 100, 4_096), 100));
+    assert!(!on_a_connection((SENDTO, 200, 200), 100));
 }

@@ -55,6 +55,7 @@ planted! {
     the_last_at_a_barrier_in_rust: "barrier_late.rs",
     more_work_before_a_barrier: "barrier_work.c",
     small_reads_of_one_file: "small_reads.c",
+    small_reads_of_a_connection: "small_receives.c",
     small_writes_in_python: "small_writes.py",
     a_journal_in_python: "journal.py",
     a_journal_in_rust: "journal.rs",
@@ -95,6 +96,7 @@ planted! {
     calm_memory: "calm_memory.rs",
     calm_news: "calm_news.c",
     calm_clients: "calm_clients.c",
+    calm_messages: "calm_messages.c",
     calm_turns: "calm_turns.c",
     calm_tasks: "calm_tasks.rs",
 }
