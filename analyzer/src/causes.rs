@@ -256,17 +256,24 @@ fn parties(of: HashMap<PartyKey, PartySums>, process: usize) -> Vec<Party> {
     parties
 }
 
-/// Which lock: its object and address, and the process where it is in no file.
-pub type LockKey = (Option<u32>, u64, Option<usize>);
+/// Which lock.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LockKey {
+    /// A word of memory: its object and address, and the process where it is in no file.
+    Word(Option<u32>, u64, Option<usize>),
+    /// A file that processes lock (`flock`, `fcntl`), by its path.
+    File(String),
+}
 
-/// The key of what is waited for, if it is in memory.
+/// The key of what is waited for, if it is in memory, or a file with a name.
 #[must_use]
 pub fn lock_key(object: &WaitObject, process: usize) -> Option<LockKey> {
     match object {
         WaitObject::Memory(at) => {
             let address = at.svma.unwrap_or(at.avma);
-            Some((at.object, address, at.svma.is_none().then_some(process)))
+            Some(LockKey::Word(at.object, address, at.svma.is_none().then_some(process)))
         }
-        _ => None,
+        WaitObject::File { name } if !name.is_empty() => Some(LockKey::File(name.clone())),
+        WaitObject::File { .. } | WaitObject::None => None,
     }
 }

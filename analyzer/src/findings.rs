@@ -13,7 +13,9 @@
 //! that others wait for at a barrier, which is a straggler.
 
 mod calls;
+mod ends;
 mod event_loops;
+mod files;
 mod joint;
 mod kinds;
 mod locks;
@@ -21,10 +23,14 @@ mod machine;
 mod mutual;
 mod peers;
 mod sites;
+mod spinning;
 mod stages;
+mod syncs;
 mod system;
 mod threads;
+mod transfers;
 mod uneven;
+mod uses;
 mod waits;
 
 use std::collections::HashSet;
@@ -82,6 +88,8 @@ pub struct Blame {
     pub api: Option<u32>,
     /// Return address of the call in which they wait longest.
     pub site: Option<CodeAddress>,
+    /// Whether a tenth or more of the calls, or of the waits, is in other places.
+    pub elsewhere: bool,
     /// How long all of them wait.
     pub wait_ns: Ns,
     /// The party that mostly has it meanwhile.
@@ -126,11 +134,14 @@ pub fn findings(
             found.extend(system::polling(&evidence, group));
         }
     }
+    found.extend(ends::last_of_several(&evidence, &found));
     found.extend(event_loops::held_up(&evidence));
     found.extend(uneven::work(&evidence));
     found.extend(stages::limiting(&evidence));
-    found.extend(system::small_transfers(&evidence));
-    found.extend(system::syncing(&evidence));
+    found.extend(transfers::small(&evidence));
+    found.extend(spinning::spinning(&evidence));
+    found.extend(syncs::syncing(&evidence));
+    found.extend(syncs::synchronous_writes(&evidence));
     found.extend(system::name_resolution(&evidence));
     found.extend(system::loading(&evidence));
     found.extend(system::mapping_churn(&evidence));
@@ -191,6 +202,7 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
                 | Kind::SlowLoading { .. }
                 | Kind::SmallTransfers { .. }
                 | Kind::MappingChurn { .. }
+                | Kind::Spinning { .. }
         )
     };
     let waits_for_stage = |group: u32| {

@@ -54,7 +54,9 @@ impl HeldLocks {
         let mut of_locks: HashMap<LockKey, Vec<Wait>> = HashMap::new();
         for (thread, times) in (0..).zip(long_waits(images, analysis, groups, naming)) {
             for long in times.waits {
-                let Some(key) = lock_key(&long.wait.object, long.wait.process) else { continue };
+                // (All that wait for a file are woken at once, and try again: who has it then does not show.)
+                let key = lock_key(&long.wait.object, long.wait.process);
+                let Some(key @ LockKey::Word(..)) = key else { continue };
                 of_locks.entry(key).or_default().push(Wait {
                     thread,
                     begin: long.begin_ns,
@@ -68,8 +70,8 @@ impl HeldLocks {
         Self { of_locks: of_locks.into_iter().filter_map(held).collect() }
     }
 
-    pub(crate) fn of(&self, key: LockKey) -> Option<Held> {
-        self.of_locks.get(&key).copied()
+    pub(crate) fn of(&self, key: &LockKey) -> Option<Held> {
+        self.of_locks.get(key).copied()
     }
 }
 

@@ -87,6 +87,7 @@ mod components;
 mod contexts;
 mod costs;
 mod critical;
+mod ends;
 mod error;
 mod event_loops;
 mod evidence;
@@ -152,6 +153,7 @@ pub use components::{
 pub use critical::{
     CriticalPath, Doing, PathPart, PathStep, Pieces, Runs, WhatIf, Without, critical_path, what_if,
 };
+pub use ends::LateThread;
 pub use error::{Cause as FailureCause, Error, Failure};
 pub use event_loops::{Client, EventLoop, HeldUp, RanLate, WaitInTurns};
 pub use findings::{Blame, Finding, FindingKind, Inside, SubGroupSummary, findings};

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::analysis::Analysis;
 use crate::causes::{CauseRow, NamingPlaces, Run, causes};
+use crate::ends::{LateThread, late_threads};
 use crate::event_loops::{EventLoop, event_loops};
 use crate::groups::Groups;
 use crate::image::Image;
@@ -24,6 +25,8 @@ pub struct Watched {
     pub event_loops: Vec<EventLoop>,
     /// Work that was divided unevenly over the threads of a group.
     pub uneven: Vec<UnevenWork>,
+    /// Threads that end long after others that were started with them.
+    pub late: Vec<LateThread>,
     /// The long times off the CPU by thread of the analysis; `None` if there are none, or if some are missing.
     pub(crate) times: Option<Vec<OffCpuTimes>>,
     /// The number of processors of the machine, if known.
@@ -91,12 +94,14 @@ impl Watched {
         let files = images.iter().filter_map(|image| image.syscalls.as_ref());
         let is_lost = files.map(|file| file.header().lost_blocked).any(|lost| lost > 0);
         let has_waits = |own: &OffCpuTimes| !own.waits.is_empty();
+        let late = late_threads(images, analysis, groups, naming, &times);
         let uneven = uneven_work(images, analysis, groups, naming, &causes, &times);
         Self {
             causes,
             files: files_used(images, analysis, groups, naming),
             event_loops: event_loops(images, analysis, groups, naming),
             uneven,
+            late,
             times: Some(times).filter(|times| !is_lost && times.iter().any(has_waits)),
             processors: processors.filter(|&processors| processors > 0),
         }

@@ -1,6 +1,8 @@
 //! Findings in words, and the commands that show more of them.
 
 mod command;
+mod ends;
+mod uses;
 mod why;
 
 use std::fmt;
@@ -45,6 +47,7 @@ pub(crate) fn sentence(report: &Report, finding: &Finding) -> Sentence {
     let gain = match finding.kind {
         FindingKind::TooManyThreads { .. }
         | FindingKind::Polling { .. }
+        | FindingKind::Spinning { .. }
         | FindingKind::EventLoopHeldUp { .. }
         | FindingKind::SubGroups { .. } => None,
         _ => Some(saves(finding)),
@@ -92,11 +95,13 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
         }
         FindingKind::RareSlowCalls { calls, slow_calls, slow_ns, median_ns, .. } => (
             format!(
-                "{} of {} calls of {api} in {} take {} together{}",
+                "{} of {} calls of {api} in {} {} {}{}{}",
                 count(*slow_calls),
                 count(*calls),
                 group.label,
+                take(*slow_calls),
                 elapsed(slow_ns.0),
+                if *slow_calls == 1 { "" } else { " together" },
                 mostly_at(report, finding),
             ),
             format!(", the usual one {}{}", elapsed(median_ns.0), mostly(report, finding)),
@@ -209,10 +214,11 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
         FindingKind::LastToEnd { lifetime_ns, median_ns, .. } => (
             format!("{who} ends last"),
             format!(
-                ": it lives {}, the median of the others {}, and is waited for{}",
+                ": it lives {}, the median of the others {}, and is waited for{}{}",
                 elapsed(lifetime_ns.0),
                 elapsed(median_ns.0),
                 at(report, finding),
+                ends::meanwhile(report, finding),
             ),
         ),
         FindingKind::TooManyThreads { runnable, processors, waiting_ns, of_wanted } => (
@@ -223,31 +229,15 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 elapsed(waiting_ns.0),
             ),
         ),
-        FindingKind::SmallTransfers { syscall, calls, mean_bytes, usual_bytes, all_ns } => (
-            format!("{} uses {} in small pieces", group.label, file(report, finding)),
-            format!(
-                ": {} calls of {syscall} of {mean_bytes:.0} bytes on average{}, by {api}{}, take {}",
-                count(*calls),
-                usual(*usual_bytes),
-                at(report, finding),
-                elapsed(all_ns.0),
-            ),
-        ),
-        FindingKind::Syncing { calls, all_ns } => (
-            format!("{} writes {} for good", group.label, file(report, finding)),
-            format!(
-                ": {} of {api}{} take {}",
-                plural(*calls, "call"),
-                at(report, finding),
-                elapsed(all_ns.0),
-            ),
-        ),
+        FindingKind::SmallTransfers { .. } => uses::small_transfers(report, finding),
+        FindingKind::Syncing { .. } => uses::syncing(report, finding),
         FindingKind::NameResolution { calls, all_ns } => (
             format!("{} looks up names of hosts", group.label),
             format!(
-                ": {} of {api}{} take {}{}",
+                ": {} of {api}{} {} {}{}",
                 plural(*calls, "call"),
-                at(report, finding),
+                calls_at(report, finding),
+                take(*calls),
                 elapsed(all_ns.0),
                 mostly(report, finding),
             ),
@@ -270,6 +260,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 at(report, finding),
             ),
         ),
+        FindingKind::Spinning { .. } => uses::spinning(report, finding),
         FindingKind::EventLoopHeldUp { .. } => event_loops::in_words(report, finding, &who),
         FindingKind::UnevenWork { .. } => uneven::in_words(report, finding, &who),
         FindingKind::MappingChurn { calls, all_ns } => (
@@ -277,7 +268,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
             format!(
                 ": {} system calls, most by {api}{}, take {}",
                 count(*calls),
-                at(report, finding),
+                calls_at(report, finding),
                 elapsed(all_ns.0),
             ),
         ),
@@ -296,9 +287,10 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
             (
                 format!("{} loads libraries", group.label),
                 format!(
-                    ": {} of {api}{} take {}{}{library}",
+                    ": {} of {api}{} {} {}{}{library}",
                     plural(*calls, "call"),
                     mostly_at(report, finding),
+                    take(*calls),
                     elapsed(all_ns.0),
                     mostly(report, finding),
                 ),
@@ -325,16 +317,6 @@ fn mostly(report: &Report, finding: &Finding) -> String {
     let api = finding.api.and_then(|api| report.analysis.apis.get(api as usize));
     let text = api.and_then(|api| api.main_text());
     text.map_or_else(String::new, |text| format!(", mostly for {text}"))
-}
-
-/// What nearly all calls ask for.
-fn usual(bytes: Option<u64>) -> String {
-    match bytes {
-        Some(0) => ", most of none".to_owned(),
-        Some(1) => ", most of 1".to_owned(),
-        Some(bytes) => format!(", most of {bytes} to {}", bytes.saturating_mul(2) - 1),
-        None => String::new(),
-    }
 }
 
 /// How long all wait, for what, where, and who holds it meanwhile or ends the waits, doing what.
@@ -375,12 +357,6 @@ fn because_of(report: &Report, blame: &Blame) -> String {
     }
 }
 
-/// The file that a finding is about.
-fn file(report: &Report, finding: &Finding) -> String {
-    let name = finding.blame.as_ref().map(|blame| causes::blamed_object(report, blame));
-    name.filter(|name| !name.is_empty()).unwrap_or_else(|| "a file".to_owned())
-}
-
 /// ` at update_stats convoy.c:14`, where that is known.
 fn at(report: &Report, finding: &Finding) -> String {
     let blame = finding.blame.as_ref();
@@ -395,6 +371,17 @@ fn mostly_at(report: &Report, finding: &Finding) -> String {
         nowhere if nowhere.is_empty() => nowhere,
         place => format!(" (mostly{place})"),
     }
+}
+
+/// The place of the calls, which some of them may not be made at.
+fn calls_at(report: &Report, finding: &Finding) -> String {
+    let is_most = finding.blame.as_ref().is_some_and(|blame| blame.elsewhere);
+    if is_most { mostly_at(report, finding) } else { at(report, finding) }
+}
+
+/// What calls do that take time.
+fn take(calls: u64) -> &'static str {
+    if calls == 1 { "takes" } else { "take" }
 }
 
 /// All threads of a group, at the start of a sentence. Some groups are called after being threads.

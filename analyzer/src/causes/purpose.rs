@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::{CauseRow, PartyKind, lock_key};
+use super::{CauseRow, PartyKind, WaitObject, lock_key};
 use crate::blocking::{Cause, cause_of};
 
 /// What threads wait for, as far as it can be found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
-    /// A lock that one thread has at a time.
+    /// A lock that one thread has at a time; or one process, of a file.
     Lock,
     /// A read-write lock, to read.
     ReadLock,
@@ -97,6 +97,8 @@ impl Purpose {
             35 | 230 => Self::Sleep,
             7 | 23 | 232 | 270 | 271 | 281 | 441 => Self::Readiness,
             208 | 333 => Self::File,
+            // `flock`, and `fcntl`, which waits for nothing else.
+            72 | 73 => Self::Lock,
             426 => Self::Completion,
             // A `vfork`, and a `clone` like it, lasts until the child has no more need of its parent's memory.
             56 | 58 | 61 | 247 | 435 => Self::Child,
@@ -179,7 +181,8 @@ impl Purpose {
 pub(super) fn find_locks(rows: &mut [CauseRow]) {
     let mut of_objects: BTreeMap<_, (BTreeSet<u32>, BTreeSet<u32>)> = BTreeMap::new();
     let key = |row: &CauseRow| {
-        let is_handover = row.purpose == Purpose::Handover;
+        let is_word = matches!(row.object, WaitObject::Memory(_));
+        let is_handover = row.purpose == Purpose::Handover && is_word;
         is_handover.then(|| lock_key(&row.object, row.process)).flatten()
     };
     for row in rows.iter() {

@@ -7,6 +7,9 @@ use crate::causes::{CauseRow, Party, PartyKind};
 use crate::clock::Ns;
 use crate::groups::ThreadSpan;
 
+/// With less of the waits or of the calls than this, a place is not the only one.
+pub(super) const ONE_PLACE: f64 = 0.9;
+
 /// Rows of causes that belong together.
 #[derive(Default)]
 pub(super) struct Joint<'a> {
@@ -79,12 +82,19 @@ impl Joint<'_> {
         let mut rows = self.rows.clone();
         rows.sort_by_key(|row| std::cmp::Reverse(row.wait_ns));
         let first = rows.first()?;
+        let ns_where = |wanted: &dyn Fn(&CauseRow) -> bool| {
+            let wanted = rows.iter().filter(|row| wanted(row));
+            wanted.map(|row| row.wait_ns.as_f64()).sum::<f64>()
+        };
+        let there_ns = ns_where(&|row| row.site == first.site);
+        let known_ns = ns_where(&|row| row.site.is_some());
         Some(Blame {
             process: first.process,
             object: Some(first.object.clone()),
             file: None,
             api: first.api,
             site: first.site,
+            elsewhere: there_ns < ONE_PLACE * known_ns,
             wait_ns: Ns::from_f64(self.wait_ns()),
             // (Who waits for a condition may have had to wait for its mutex, too.)
             holder: most(

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::clock::Ns;
 use crate::groups::Why;
+use crate::watched::FileKind;
 #[cfg(doc)]
 use crate::{Analysis, Groups};
 
@@ -168,13 +169,14 @@ pub enum FindingKind {
         /// Threads of the group.
         of_threads: usize,
     },
-    /// One thread of a group ends long after the others, while another thread waits for its end.
+    /// One thread of a group, or of those of several groups that were started together, ends long after the others, while the
+    /// one that started them waits for that. What it does meanwhile is in [`Watched::late`](crate::Watched::late).
     LastToEnd {
         /// Its lifetime.
         lifetime_ns: Ns,
         /// Median lifetime of the others.
         median_ns: Ns,
-        /// Threads of the group.
+        /// How many were started together.
         of_threads: usize,
     },
     /// While one thread of a group still works, the others wait for more to do.
@@ -208,11 +210,11 @@ pub enum FindingKind {
         /// The same as a share of the time that they wanted one.
         of_wanted: f64,
     },
-    /// A file is read or written in small pieces.
+    /// A file, a pipe or a connection is read or written in small pieces.
     SmallTransfers {
         /// The system call.
         syscall: String,
-        /// How often it was made.
+        /// How often the threads of the group made it, in the function.
         calls: u64,
         /// Bytes per call, on average.
         mean_bytes: f64,
@@ -221,13 +223,23 @@ pub enum FindingKind {
         usual_bytes: Option<u64>,
         /// Time on the CPU in them.
         all_ns: Ns,
+        /// What is read or written.
+        of: FileKind,
     },
-    /// Files are repeatedly written to the disk (`fsync` and similar).
+    /// Files are repeatedly written to the disk (`fsync` and similar, or writes that wait for it).
     Syncing {
-        /// Calls by the thread that spends most time in them.
+        /// The system call in which most of the time is spent.
+        syscall: String,
+        /// Calls by the threads of the group, in the function.
         calls: u64,
-        /// Time of all threads in them.
+        /// Their total time.
         all_ns: Ns,
+        /// The number of files that they waited for, as far as these are known.
+        files: usize,
+        /// The share that the named one has of these waits.
+        of_file: Option<f64>,
+        /// Whether it is the writes themselves that wait for the disk (`O_SYNC`, `O_DIRECT`); `all_ns` is how long, then.
+        by_writes: bool,
     },
     /// Names of hosts are looked up.
     NameResolution {
@@ -275,6 +287,17 @@ pub enum FindingKind {
         /// The loop, by number in [`Watched::event_loops`](crate::Watched::event_loops).
         #[serde(skip)]
         event_loop: u32,
+    },
+    /// Threads give the processor up in a loop until something is the case (`sched_yield`).
+    Spinning {
+        /// Calls of all threads of the group.
+        calls: u64,
+        /// The same per second of the threads that make them.
+        per_second: f64,
+        /// Their time on the CPU.
+        cpu_ns: Ns,
+        /// The same as a share of all time on the CPU of these threads.
+        of_cpu: f64,
     },
     /// Memory is mapped and unmapped again and again.
     MappingChurn {

@@ -2,12 +2,16 @@
 
 use std::collections::HashMap;
 
+use super::joint::ONE_PLACE;
 use super::{Blame, Evidence, Finding, FindingKind};
 use crate::address::CodeAddress;
 use crate::clock::Ns;
 
 /// A place is named if so much of what the finding is about is there.
 const MOSTLY: f64 = 0.5;
+
+/// A place of calls, a process in which it is valid, and whether there are others besides.
+type Place = (usize, CodeAddress, bool);
 
 /// Adds the place to a finding about calls of a function, if it is known: of all calls where contexts are told apart by places
 /// (`CHASE_SITES`), of waits where a companion saw them, of other calls by samples.
@@ -21,25 +25,29 @@ pub(super) fn name(evidence: &Evidence<'_>, finding: &mut Finding) {
             | Kind::SmallTransfers { .. }
             | Kind::Syncing { .. }
             | Kind::NameResolution { .. }
+            | Kind::Spinning { .. }
     );
     let (Some(api), Some(&thread)) = (finding.api, finding.threads.first()) else { return };
     let is_known = finding.blame.as_ref().is_some_and(|blame| blame.site.is_some());
     if !is_of_calls || is_known {
         return;
     }
-    let by_calls = matches!(finding.kind, Kind::ManyTinyCalls { .. });
+    let by_calls = matches!(finding.kind, Kind::ManyTinyCalls { .. } | Kind::Spinning { .. });
     let found = of_calls(evidence, thread, api, by_calls)
         .or_else(|| of_waits(evidence, finding.group, (thread, api), finding.saves_ns));
-    let Some((process, site)) = found else { return };
+    let Some((process, site, elsewhere)) = found else { return };
     match &mut finding.blame {
         // (Its addresses are of this process.)
         Some(blame) if blame.object.is_some() && blame.process != process => {}
-        Some(blame) => (blame.process, blame.site) = (process, Some(site)),
+        Some(blame) => {
+            (blame.process, blame.site, blame.elsewhere) = (process, Some(site), elsewhere);
+        }
         None => {
             let waits = evidence.waits_in(&evidence.groups.rows[finding.group as usize], api);
             let wait_ns = Ns::from_f64(waits.iter().map(|(ns, _)| ns).sum());
             let (api, site) = (Some(api), Some(site));
-            finding.blame = Some(Blame { process, api, site, wait_ns, ..Blame::default() });
+            finding.blame =
+                Some(Blame { process, api, site, elsewhere, wait_ns, ..Blame::default() });
         }
     }
 }
@@ -59,18 +67,13 @@ pub(super) fn of_contexts(
             sums.entry(site).or_insert((row.process, 0.0)).1 += ns;
         }
     }
-    let (process, site) = most(sums, all)?;
-    Some(Blame { process, api, site: Some(site), ..Blame::default() })
+    let (process, site, elsewhere) = most(sums, all)?;
+    Some(Blame { process, api, site: Some(site), elsewhere, ..Blame::default() })
 }
 
 /// Returns the place of most calls that the thread makes of a function, or of most of their time, and a process in which it is
 /// valid.
-fn of_calls(
-    evidence: &Evidence<'_>,
-    thread: u32,
-    api: u32,
-    by_calls: bool,
-) -> Option<(usize, CodeAddress)> {
+fn of_calls(evidence: &Evidence<'_>, thread: u32, api: u32, by_calls: bool) -> Option<Place> {
     let rows = &evidence.analysis.contexts;
     let mut sums: HashMap<CodeAddress, (usize, f64)> = HashMap::new();
     let mut all = 0.0;
@@ -100,7 +103,7 @@ fn of_waits(
     group: u32,
     (thread, api): (u32, u32),
     saves_ns: Ns,
-) -> Option<(usize, CodeAddress)> {
+) -> Option<Place> {
     let mut sums: HashMap<CodeAddress, (usize, f64)> = HashMap::new();
     let mut all = 0.0;
     for row in evidence.causes_of(group).filter(|row| row.api == Some(api)) {
@@ -117,11 +120,14 @@ fn of_waits(
     most(sums, all)
 }
 
-fn most(sums: HashMap<CodeAddress, (usize, f64)>, all: f64) -> Option<(usize, CodeAddress)> {
+fn most(sums: HashMap<CodeAddress, (usize, f64)>, all: f64) -> Option<Place> {
+    // (Calls whose place is not known say nothing of other places.)
+    let known: f64 = sums.values().map(|&(_, value)| value).sum();
     let key = |site: &CodeAddress| (site.object, site.svma, site.avma);
     let longest = sums.into_iter().max_by(|(a, (_, of_a)), (b, (_, of_b))| {
         of_a.total_cmp(of_b).then_with(|| key(b).cmp(&key(a)))
     });
     let (site, (process, value)) = longest?;
-    (value > 0.0 && value >= MOSTLY * all).then_some((process, site))
+    let elsewhere = value < ONE_PLACE * known;
+    (value > 0.0 && value >= MOSTLY * all).then_some((process, site, elsewhere))
 }

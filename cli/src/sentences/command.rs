@@ -34,6 +34,7 @@ pub(crate) fn command(report: &Report, finding: &Finding) -> String {
         | FindingKind::EventLoopHeldUp { .. } => ("waits", group),
         FindingKind::LimitingStage { .. } => ("waits", String::new()),
         FindingKind::ManyTinyCalls { .. }
+        | FindingKind::Spinning { .. }
         | FindingKind::NameResolution { .. }
         | FindingKind::SlowLoading { .. } => ("tree", group + &api),
         FindingKind::SmallTransfers { .. }

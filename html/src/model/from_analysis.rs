@@ -88,7 +88,7 @@ fn sentence(names: &dyn Names, finding: &Finding) -> super::Finding {
         | FindingKind::MappingChurn { .. } => SectionId::Syscalls,
         FindingKind::NameResolution { .. } | FindingKind::SlowLoading { .. } => SectionId::Flame,
         FindingKind::StarvedConsumers { .. } => SectionId::Libraries,
-        FindingKind::ManyTinyCalls { .. } => SectionId::Flame,
+        FindingKind::ManyTinyCalls { .. } | FindingKind::Spinning { .. } => SectionId::Flame,
     };
     let Sentence { claim, evidence, gain } = names.sentence(finding);
     super::Finding {

@@ -1,0 +1,88 @@
+//! Threads of different groups that were started together, one of which ends long after the others.
+
+use super::joint::Joint;
+use super::{Evidence, Finding, FindingKind};
+use crate::causes::{CauseRow, Purpose};
+use crate::clock::Ns;
+use crate::ends::LateThread;
+use crate::stats::median;
+
+/// The others live for at least this part of the life of the late one: with less, it simply is what the program does.
+const WORKED: f64 = 0.05;
+/// A thread that waits for others, or for events, during more of its life than this is there for them.
+const SERVES: f64 = 0.5;
+/// The creator waits for at least this part of what the late thread does alone.
+const AWAITED: f64 = 0.5;
+
+/// Finds the last of threads that run different functions. `found` are other findings: those of threads that run the same one
+/// among them.
+pub(super) fn last_of_several(evidence: &Evidence<'_>, found: &[Finding]) -> Vec<Finding> {
+    let is_said = |late: &&LateThread| {
+        let mut others = found.iter();
+        others.any(|other| {
+            matches!(other.kind, FindingKind::LastToEnd { .. })
+                && other.threads.first() == Some(&late.thread)
+        })
+    };
+    let late = evidence.watched.late.iter().filter(|late| !late.is_group);
+    late.filter(|late| !is_said(late)).filter_map(|late| last(evidence, late)).collect()
+}
+
+fn last(evidence: &Evidence<'_>, late: &LateThread) -> Option<Finding> {
+    let thread = &evidence.analysis.threads[late.thread as usize];
+    let group = *evidence.groups.of_thread.get(late.thread as usize)?;
+    let saves_ns = late.alone_ns.as_f64();
+    let lifetime = |&other: &u32| evidence.analysis.threads[other as usize].lifetime_ns.as_f64();
+    let mut lifetimes: Vec<f64> = late.others.iter().map(lifetime).collect();
+    let own = thread.lifetime_ns.as_f64();
+    if lifetimes.iter().sum::<f64>() < WORKED * own
+        || served_ns(evidence, group, late.thread) > SERVES * own
+        || !evidence.is_material(saves_ns)
+    {
+        return None;
+    }
+    let joins = joins(evidence, late)?;
+    if joins.max_ns() < AWAITED * saves_ns {
+        return None;
+    }
+    let kind = FindingKind::LastToEnd {
+        lifetime_ns: thread.lifetime_ns,
+        median_ns: Ns::from_f64(median(&mut lifetimes)),
+        of_threads: late.others.len() + 1,
+    };
+    let finding = evidence.finding(group, vec![late.thread], None, saves_ns, kind);
+    Some(Finding { blame: joins.blame(), ..finding })
+}
+
+/// How long a thread waits for what others do, or for something to happen.
+fn served_ns(evidence: &Evidence<'_>, group: u32, thread: u32) -> f64 {
+    let is_service = |row: &&CauseRow| {
+        let accepts = row
+            .api
+            .is_some_and(|api| evidence.analysis.apis[api as usize].symbol.starts_with("accept"));
+        let awaits = matches!(
+            row.purpose,
+            Purpose::Readiness | Purpose::Completion | Purpose::Join | Purpose::Child
+        );
+        accepts || awaits || row.purpose.is_handover()
+    };
+    let rows = evidence.causes_of(group).filter(is_service).flat_map(|row| &row.by_thread);
+    rows.filter(|span| span.thread == thread).map(|span| span.ns.as_f64()).sum()
+}
+
+/// The waits of the creator of a thread that this one ended.
+fn joins<'a>(evidence: &Evidence<'a>, late: &LateThread) -> Option<Joint<'a>> {
+    let thread = &evidence.analysis.threads[late.thread as usize];
+    let creator = thread.creator?;
+    let mut all = (0..).zip(&evidence.analysis.threads);
+    let (creator, _) =
+        all.find(|(_, row)| row.process == thread.process && row.thread == creator)?;
+    let its_group = *evidence.groups.of_thread.get(creator as usize)?;
+    let ended = |row: &&CauseRow| {
+        let mut wakers = row.wakers.iter().flat_map(|waker| &waker.by_thread);
+        (row.purpose == Purpose::Join || row.purpose.is_handover())
+            && row.by_thread.iter().any(|span| span.thread == creator)
+            && wakers.any(|span| span.thread == late.thread)
+    };
+    Some(evidence.causes_of(its_group).filter(ended).collect())
+}

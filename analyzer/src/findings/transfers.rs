@@ -1,0 +1,99 @@
+//! Reads and writes of few bytes at a time.
+
+use super::{Evidence, Finding, FindingKind, files, uses};
+use crate::arguments::ArgumentUnit;
+use crate::clock::Ns;
+use crate::watched::FileKind;
+
+/// Transfers with fewer bytes than this on average are small: those of a page take no longer.
+const SMALL_BYTES: f64 = 512.0;
+/// Fewer calls are not many.
+const MANY: u64 = 1_000;
+/// The part of the calls that ask for the usual size.
+const NEARLY_ALL: f64 = 0.9;
+
+/// Messages are as long as they are: only smaller ones are taken for parts of some.
+const TINY_BYTES: f64 = 16.0;
+/// There are this many times as many transfers on a connection as waits for something to arrive there: one message is received, or
+/// sent, in many parts.
+const PARTS: u64 = 10;
+
+/// `read`, `write` and similar.
+const TRANSFERS: &[u32] = &[0, 1, 17, 18, 19, 20, 295, 296, 327, 328];
+/// `sendto`, `recvfrom`, `sendmsg`, `recvmsg`.
+const ON_CONNECTIONS: &[u32] = &[44, 45, 46, 47];
+/// Those that send.
+const SENDS: &[u32] = &[1, 20, 44, 46];
+/// Those that receive.
+const RECEIVES: &[u32] = &[0, 19, 45, 47];
+
+/// Finds reads or writes of few bytes at a time.
+pub(super) fn small(evidence: &Evidence<'_>) -> Option<Finding> {
+    let numbers = [TRANSFERS, ON_CONNECTIONS].concat();
+    let all = uses::of(evidence, &numbers);
+    let small = all.iter().filter(|one| {
+        one.calls >= MANY && one.mean_bytes().is_some_and(|bytes| bytes <= SMALL_BYTES)
+    });
+    let kinds = small.filter_map(|one| Some((one, kind_of(evidence, one)?)));
+    let wanted = kinds.filter(|&(one, kind)| match kind {
+        FileKind::File | FileKind::Pipe => true,
+        FileKind::Socket => is_part_of_messages(evidence, one, &all),
+        FileKind::Device | FileKind::Other => false,
+    });
+    let (one, kind) = wanted.max_by(|(a, _), (b, _)| a.cpu_ns.total_cmp(&b.cpu_ns))?;
+    let (thread, saves_ns) = one.busiest()?;
+    if !evidence.is_material_to(thread, saves_ns) {
+        return None;
+    }
+    let found = FindingKind::SmallTransfers {
+        syscall: one.syscall.to_owned(),
+        calls: one.calls,
+        mean_bytes: one.mean_bytes()?,
+        usual_bytes: one.api.and_then(|api| usual_size(evidence, api)),
+        all_ns: Ns::from_f64(one.cpu_ns),
+        of: kind,
+    };
+    let finding = evidence.finding(one.group, vec![thread], one.api, saves_ns, found);
+    let waits = |row: &_| files::is_transfer(row, &[one.number]);
+    let file = files::most_used(evidence, one.group, &[one.number]);
+    let blame = files::of_file(evidence, (one.group, one.api), file, waits);
+    Some(Finding { blame, ..finding })
+}
+
+/// What is transferred to or from: the calls tell, or samples.
+fn kind_of(evidence: &Evidence<'_>, one: &uses::Use<'_>) -> Option<FileKind> {
+    if ON_CONNECTIONS.contains(&one.number) {
+        return Some(FileKind::Socket);
+    }
+    Some(files::most_used(evidence, one.group, &[one.number])?.kind)
+}
+
+/// Whether a connection's messages are transferred in many parts. A receiver asks for few bytes, which are mostly there already; what
+/// arrives may be short, whatever it asks for. A sender hardly ever receives in between: what it sends are no answers.
+fn is_part_of_messages(
+    evidence: &Evidence<'_>,
+    one: &uses::Use<'_>,
+    all: &[uses::Use<'_>],
+) -> bool {
+    let sum = |sum: u64, more: u64| sum.saturating_add(more);
+    let (is_part, messages) = if SENDS.contains(&one.number) {
+        let is_received = |other: &&uses::Use<'_>| RECEIVES.contains(&other.number);
+        let own = all.iter().filter(|other| other.group == one.group).filter(is_received);
+        let is_tiny = one.mean_bytes().is_some_and(|bytes| bytes <= TINY_BYTES);
+        (is_tiny, own.map(|other| other.calls).fold(0, sum))
+    } else {
+        let usual = one.api.and_then(|api| usual_size(evidence, api));
+        let waits = evidence.causes_of(one.group).filter(|row| row.syscall == Some(one.number));
+        let asks_for_few = usual.is_some_and(|bytes| (bytes as f64) < SMALL_BYTES);
+        (asks_for_few, waits.map(|row| row.waits).fold(0, sum))
+    };
+    is_part && one.calls >= PARTS.saturating_mul(messages)
+}
+
+/// Returns the size that nearly all calls have as their argument, as the lower bound of a power-of-two range.
+fn usual_size(evidence: &Evidence<'_>, api: u32) -> Option<u64> {
+    let argument = evidence.analysis.apis[api as usize].argument.as_ref()?;
+    let most = argument.sizes.iter().max_by_key(|sizes| sizes.calls)?;
+    let is_usual = most.calls as f64 >= NEARLY_ALL * argument.calls as f64;
+    (is_usual && argument.unit == ArgumentUnit::Bytes).then_some(most.from)
+}

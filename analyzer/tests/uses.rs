@@ -1,0 +1,302 @@
+//! What is said of system calls, and whose calls they are.
+
+mod pool;
+mod process;
+
+use chase_analyzer::recorder::builder::{SlotId, SyscallsBuilder, ThreadId};
+use chase_analyzer::recorder::layout::{ARGUMENT_BYTES, ArgumentPair};
+use chase_analyzer::recorder::syscalls::{
+    CauseRow, FILE_NAME, FileRow, WAKER_INTERRUPT, WAKER_THREAD, WAKER_TIME,
+};
+use chase_analyzer::{FileKind, FindingKind, HeldLocks, LockKey, Ns, WaitObject, lock_key, locks};
+use pool::{MS, Outcome, Pool, US};
+
+const WRITE: u32 = 1;
+const SCHED_YIELD: u32 = 24;
+const SENDTO: u32 = 44;
+const RECVFROM: u32 = 45;
+const FCNTL: u32 = 72;
+const FLOCK: u32 = 73;
+const FDATASYNC: u32 = 75;
+
+/// Threads with their start routines, each of which makes calls of a function, and in them system calls.
+struct Seen {
+    pool: Pool,
+    pid: u32,
+    threads: Vec<ThreadId>,
+    file: SyscallsBuilder,
+}
+
+impl Seen {
+    fn new() -> Self {
+        let pool = Pool::new();
+        let pid = pool.process.builder.header.pid;
+        Self { pool, pid, threads: Vec::new(), file: SyscallsBuilder::new(pid) }
+    }
+
+    fn function(&mut self, name: &str) -> SlotId {
+        let (app, liba) = (self.pool.process.app, self.pool.process.liba);
+        self.pool.process.builder.slot(app, Some(liba), name)
+    }
+
+    /// A thread that makes `calls` calls of `function` in a second, and as many system calls of `each_ns`.
+    fn thread(
+        &mut self,
+        routine: u64,
+        function: SlotId,
+        (number, calls, each_ns): (u32, u64, u64),
+    ) -> u32 {
+        let thread = self.pool.thread("worker", routine);
+        self.pool.call(thread, function, each_ns, calls);
+        self.pool.call(thread, self.pool.work, (1000 * MS - calls * each_ns) / 10, 10);
+        self.pool.process.builder.timeline(thread).end();
+        self.threads.push(thread);
+        let tid = self.pid + thread.0;
+        self.file.on_cpu(tid, 1000 * MS);
+        // The first context below the root is that of the function; its reference is known at the end.
+        self.file.syscall(1, tid, number, calls, each_ns);
+        tid
+    }
+
+    fn cause(&mut self, tid: u32, number: u32, name: &str, ns: u64, waits: u64) -> &mut CauseRow {
+        let mut row = CauseRow {
+            context_ref: 1,
+            tid,
+            number,
+            object: 7,
+            waits,
+            total_ns: ns,
+            max_ns: ns / waits,
+            ..bytemuck::Zeroable::zeroed()
+        };
+        row.name[..name.len()].copy_from_slice(name.as_bytes());
+        self.file.cause(row);
+        self.file.causes.last_mut().expect("a row")
+    }
+
+    fn used(&mut self, tid: u32, number: u32, mode: u32, name: &str) {
+        let mut file = [0; FILE_NAME];
+        file[..name.len()].copy_from_slice(name.as_bytes());
+        let row = FileRow { context_ref: 1, tid, number, mode, inode: 7, samples: 99, name: file };
+        self.file.file(row);
+    }
+
+    fn finish(self) -> Outcome {
+        let (pid, mut file) = (self.pid, self.file);
+        self.pool.finish_seen(|refs| {
+            let own = |tid: u32, context: u32| {
+                if context == 1 { refs[(tid - pid) as usize][1] } else { context }
+            };
+            for row in &mut file.syscalls {
+                row.context_ref = own(row.tid, row.context_ref);
+            }
+            for row in &mut file.causes {
+                row.context_ref = own(row.tid, row.context_ref);
+            }
+            for row in &mut file.files {
+                row.context_ref = own(row.tid, row.context_ref);
+            }
+            file
+        })
+    }
+}
+
+fn syncing(outcome: &Outcome) -> &chase_analyzer::Finding {
+    let mut found = outcome.findings.iter();
+    let found = found.find(|finding| matches!(finding.kind, FindingKind::Syncing { .. }));
+    found.unwrap_or_else(|| panic!("{:#?}", outcome.findings))
+}
+
+#[test]
+fn calls_and_their_time_are_those_of_all_threads_of_the_group() {
+    let mut seen = Seen::new();
+    let fdatasync = seen.function("fdatasync");
+    for _ in 0..4 {
+        seen.thread(0x100, fdatasync, (FDATASYNC, 250, 400 * US));
+    }
+    // Another group calls it, too, and is none of their business.
+    seen.thread(0x900, fdatasync, (FDATASYNC, 50, 100 * US));
+    let outcome = seen.finish();
+    let finding = syncing(&outcome);
+    let FindingKind::Syncing { syscall, calls, all_ns, files, of_file, .. } = &finding.kind else {
+        panic!("{finding:#?}")
+    };
+    assert_eq!((&**syscall, *calls, *all_ns), ("fdatasync", 1000, Ns(400 * MS)));
+    assert_eq!((*files, *of_file), (0, None));
+    assert_eq!((finding.saves_ns, outcome.api(finding.api)), (Ns(100 * MS), Some("fdatasync")));
+}
+
+#[test]
+fn one_file_of_several_has_a_part_of_the_waits() {
+    let mut seen = Seen::new();
+    let fdatasync = seen.function("fdatasync");
+    let tid = seen.thread(0x100, fdatasync, (FDATASYNC, 800, 500 * US));
+    // Once its path could be read, once it could not.
+    seen.cause(tid, FDATASYNC, "/srv/visits.db-journal", 90 * MS, 200);
+    seen.cause(tid, FDATASYNC, "visits.db-journal", 110 * MS, 200);
+    seen.cause(tid, FDATASYNC, "/srv/visits.db", 120 * MS, 200);
+    seen.cause(tid, FDATASYNC, "/srv", 80 * MS, 200);
+    let outcome = seen.finish();
+    let finding = syncing(&outcome);
+    let FindingKind::Syncing { calls, files, of_file, .. } = finding.kind else {
+        panic!("{finding:#?}")
+    };
+    assert_eq!((calls, files, of_file), (800, 3, Some(0.5)));
+    let object = finding.blame.as_ref().and_then(|blame| blame.object.as_ref());
+    assert!(format!("{object:?}").contains("/srv/visits.db-journal"), "{object:?}");
+}
+
+#[test]
+fn small_transfers_are_of_the_group_that_makes_them() {
+    let mut seen = Seen::new();
+    let write = seen.function("write");
+    // One waits long in few large writes, the other one makes very many small ones.
+    let large = seen.thread(0x100, write, (WRITE, 10, 80 * MS));
+    let last = seen.file.syscalls.last_mut().expect("a row");
+    (last.off_cpu_ns, last.returned) = (790 * MS, 10 << 20);
+    let small = seen.thread(0x900, write, (WRITE, 500_000, US));
+    seen.file.syscalls.last_mut().expect("a row").returned = 1_500_000;
+    seen.used(large, WRITE, 0o010_600, "");
+    seen.used(small, WRITE, 0o010_600, "");
+    let outcome = seen.finish();
+    let mut found = outcome.findings.iter();
+    let found = found.find(|finding| matches!(finding.kind, FindingKind::SmallTransfers { .. }));
+    let found = found.unwrap_or_else(|| panic!("{:#?}", outcome.findings));
+    let FindingKind::SmallTransfers { calls, mean_bytes, all_ns, of, .. } = &found.kind else {
+        panic!("{found:#?}")
+    };
+    assert_eq!((*calls, *mean_bytes, *of), (500_000, 3.0, FileKind::Pipe));
+    assert_eq!((*all_ns, found.saves_ns), (Ns(500 * MS), Ns(500 * MS)));
+    assert_eq!(outcome.analysis.threads[found.threads[0] as usize].tid, small);
+}
+
+/// 400 writes of 200 bytes each, with as many waits for a file, which the disk ends or not.
+fn writes(name: &str, waits: u64, waker_kind: u32) -> Outcome {
+    let mut seen = Seen::new();
+    let write = seen.function("write");
+    let tid = seen.thread(0x100, write, (WRITE, 400, MS));
+    seen.file.syscalls.last_mut().expect("a row").returned = 80_000;
+    seen.cause(tid, WRITE, name, 300 * MS, waits).waker_kind = waker_kind;
+    seen.finish()
+}
+
+#[test]
+fn writes_that_wait_for_the_disk_each_time() {
+    let outcome = writes("/srv/ledger", 1200, WAKER_INTERRUPT);
+    let finding = syncing(&outcome);
+    let FindingKind::Syncing { syscall, calls, all_ns, by_writes, .. } = &finding.kind else {
+        panic!("{finding:#?}")
+    };
+    assert_eq!((&**syscall, *calls, *all_ns, *by_writes), ("write", 400, Ns(300 * MS), true));
+    assert_eq!((finding.saves_ns, outcome.api(finding.api)), (Ns(300 * MS), Some("write")));
+    // Now and then the kernel has to catch up; pipes and terminals wait for somebody else; a writer may be slowed down.
+    for outcome in [
+        writes("/srv/ledger", 20, WAKER_INTERRUPT),
+        writes("pipe 17", 1200, WAKER_INTERRUPT),
+        writes("/dev/pts/0", 1200, WAKER_INTERRUPT),
+        writes("/srv/ledger", 1200, WAKER_TIME),
+    ] {
+        let mut kinds = outcome.findings.iter().map(|finding| &finding.kind);
+        assert!(!kinds.any(|kind| matches!(kind, FindingKind::Syncing { .. })));
+    }
+}
+
+/// Two threads that wait for each other to unlock a file, by a system call with this number.
+fn locked(number: u32, name: &str) -> Outcome {
+    let mut seen = Seen::new();
+    let function = seen.function(if number == FLOCK { "flock" } else { "fcntl" });
+    let tids = [(); 2].map(|()| seen.thread(0x100, function, (number, 100, 4 * MS)));
+    let (pid, began_ns) = (seen.pid, seen.file.header.began_ns);
+    for (tid, waker) in [(tids[0], tids[1]), (tids[1], tids[0])] {
+        let row = seen.cause(tid, number, name, 390 * MS, 100);
+        (row.waker_kind, row.waker, row.waker_pid) = (WAKER_THREAD, waker, pid);
+        row.waker_began_ns = began_ns;
+    }
+    seen.finish()
+}
+
+#[test]
+fn files_that_are_locked_are_locks() {
+    for number in [FLOCK, FCNTL] {
+        let outcome = locked(number, "/srv/counter");
+        let mut found = outcome.findings.iter();
+        let found =
+            found.find(|finding| matches!(finding.kind, FindingKind::SerialisingLock { .. }));
+        let found = found.unwrap_or_else(|| panic!("{:#?}", outcome.findings));
+        let blame = found.blame.as_ref().expect("what it is about");
+        let name = "/srv/counter".to_owned();
+        assert_eq!(blame.object, Some(WaitObject::File { name: name.clone() }));
+        assert_eq!((found.saves_ns, blame.wait_ns), (Ns(390 * MS), Ns(780 * MS)));
+        let waker = blame.waker.as_ref().expect("who unlocks it");
+        assert_eq!(waker.group, Some(found.group));
+        let locks = locks(&outcome.watched.causes, &outcome.analysis, &HeldLocks::default());
+        let [lock] = &*locks else { panic!("{locks:#?}") };
+        assert_eq!((lock.waits, lock.threads), (200, 2));
+        assert_eq!(lock_key(&lock.object, lock.process), Some(LockKey::File(name)));
+    }
+    // What has no name any more may be several files.
+    let outcome = locked(FLOCK, "");
+    assert!(locks(&outcome.watched.causes, &outcome.analysis, &HeldLocks::default()).is_empty());
+}
+
+/// So many calls of `sched_yield` by each of two threads, of `each_ns`.
+fn yields(calls: u64, each_ns: u64) -> Option<FindingKind> {
+    let mut seen = Seen::new();
+    let function = seen.function("sched_yield");
+    for _ in 0..2 {
+        seen.thread(0x100, function, (SCHED_YIELD, calls, each_ns));
+    }
+    let outcome = seen.finish();
+    let mut found = outcome.findings.iter();
+    let found = found.find(|finding| matches!(finding.kind, FindingKind::Spinning { .. }))?;
+    assert_eq!((found.saves_ns, outcome.api(found.api)), (Ns(0), Some("sched_yield")));
+    Some(found.kind.clone())
+}
+
+#[test]
+fn threads_that_yield_all_the_time_spin() {
+    let Some(FindingKind::Spinning { calls, per_second, cpu_ns, of_cpu }) = yields(50_000, 4 * US)
+    else {
+        panic!("not found")
+    };
+    assert_eq!((calls, cpu_ns, of_cpu), (100_000, Ns(400 * MS), 0.2));
+    assert!((49_000.0..51_000.0).contains(&per_second), "{per_second}");
+    // Few, or little of their time.
+    assert!(yields(4_000, 40 * US).is_none());
+    assert!(yields(50_000, US).is_none());
+}
+
+/// 100,000 transfers of so many bytes on a connection, by a thread that waits for what arrives, or receives, so often; they ask for
+/// `asked` bytes.
+fn on_a_connection((number, bytes, asked): (u32, u64, u64), messages: u64) -> bool {
+    const CALLS: u64 = 100_000;
+    let mut seen = Seen::new();
+    let function = seen.function(if number == RECVFROM { "recv" } else { "send" });
+    let tid = seen.thread(0x100, function, (number, CALLS, 4 * US));
+    seen.file.syscalls.last_mut().expect("a row").returned = CALLS * bytes;
+    let pairs = vec![ArgumentPair { value: asked, ticks: 4 * US }; 1_000];
+    let thread = seen.threads[0];
+    seen.pool.process.builder.arguments(thread, 1, ARGUMENT_BYTES, &pairs);
+    seen.cause(tid, RECVFROM, "socket 127.0.0.1:1 to 127.0.0.1:2", 10 * MS, messages);
+    if number == SENDTO {
+        // It receives as often, which makes no time to speak of.
+        let row = seen.file.syscall(1, tid, RECVFROM, messages, 10);
+        row.returned = messages * 8_000;
+    }
+    let outcome = seen.finish();
+    outcome.findings.iter().any(|finding| {
+        matches!(finding.kind, FindingKind::SmallTransfers { of: FileKind::Socket, .. })
+    })
+}
+
+#[test]
+fn messages_in_many_parts() {
+    assert!(on_a_connection((RECVFROM, 1, 1), 100));
+    assert!(on_a_connection((SENDTO, 1, 1), 100));
+    // As many messages as transfers: they are as short as they are.
+    assert!(!on_a_connection((RECVFROM, 1, 1), 50_000));
+    assert!(!on_a_connection((SENDTO, 1, 1), 50_000));
+    // It would have taken more, had there been more; messages of 200 bytes are no parts of some.
+    assert!(!on_a_connection((RECVFROM, 100, 4_096), 100));
+    assert!(!on_a_connection((SENDTO, 200, 200), 100));
+}

@@ -1,0 +1,27 @@
+//! What the last of several threads does, in words.
+
+use chase_analyzer::{Finding, LateThread};
+
+use crate::event_loops;
+use crate::report::Report;
+use crate::terminal::{elapsed, percent};
+
+/// `, while it waits in usleep at load_shard (1.05 s)`, or runs in a function; nothing where that is not known.
+pub(super) fn meanwhile(report: &Report, finding: &Finding) -> String {
+    let late = report.watched().late.iter();
+    let mut late = late.filter(|late| finding.threads.first() == Some(&late.thread));
+    late.next().map_or_else(String::new, |late| doing(report, late))
+}
+
+fn doing(report: &Report, late: &LateThread) -> String {
+    let waits_ns = late.waits.iter().fold(0_u64, |sum, row| sum.saturating_add(row.ns.0));
+    if let Some(row) = late.waits.first().filter(|_| waits_ns > late.alone_ns.0 / 2) {
+        let what = event_loops::waits_at(report, &row.wait);
+        return format!(", while it waits in {what} ({})", elapsed(row.ns.0));
+    }
+    let ran = event_loops::functions(report, late.process, &late.ran);
+    ran.first().map_or_else(String::new, |ran| {
+        let at = if ran.line.is_empty() { String::new() } else { format!(" at {}", ran.line) };
+        format!(", while it runs {}{at} ({} of its samples)", ran.name, percent(ran.share))
+    })
+}

@@ -1,0 +1,116 @@
+//! Findings about system calls on files, pipes and connections, in words.
+
+use chase_analyzer::{FileKind, Finding, FindingKind};
+
+use super::{OWN_CODE, api, calls_at, group, take};
+use crate::causes;
+use crate::report::Report;
+use crate::terminal::{count, elapsed, percent, plural};
+
+/// With less of the waits than this, the named file is not the only one.
+const ALL: f64 = 0.9;
+
+/// The claim of a finding about reads or writes of few bytes, and what it rests on.
+pub(super) fn small_transfers(report: &Report, finding: &Finding) -> (String, String) {
+    let FindingKind::SmallTransfers { syscall, calls, mean_bytes, usual_bytes, all_ns, of } =
+        &finding.kind
+    else {
+        return (String::new(), String::new());
+    };
+    let unnamed = match of {
+        FileKind::Pipe => "a pipe",
+        FileKind::Socket => "a connection",
+        FileKind::File | FileKind::Device | FileKind::Other => "a file",
+    };
+    let file = name(report, finding).unwrap_or_else(|| unnamed.to_owned());
+    let by = finding.api.map_or_else(
+        || OWN_CODE.to_owned(),
+        |number| format!("{}{}", api(report, Some(number)), calls_at(report, finding)),
+    );
+    (
+        format!("{} uses {file} in small pieces", group(report, finding).label),
+        format!(
+            ": {} of {syscall} of {mean_bytes:.0} {} on average{}, by {by}, {} {}",
+            plural(*calls, "call"),
+            if format!("{mean_bytes:.0}") == "1" { "byte" } else { "bytes" },
+            usual(*usual_bytes),
+            take(*calls),
+            elapsed(all_ns.0),
+        ),
+    )
+}
+
+/// The claim of a finding about files that are written to the disk, and what it rests on.
+pub(super) fn syncing(report: &Report, finding: &Finding) -> (String, String) {
+    let FindingKind::Syncing { syscall, calls, all_ns, files, of_file, by_writes } = &finding.kind
+    else {
+        return (String::new(), String::new());
+    };
+    let file = name(report, finding).unwrap_or_else(|| "a file".to_owned());
+    let part = of_file.filter(|&part| *files > 1 && part < ALL);
+    let others = match (part, files.saturating_sub(1)) {
+        (None, _) => String::new(),
+        (Some(_), 1) => " and another one".to_owned(),
+        (Some(_), others) => format!(" and {} others", count(others as u64)),
+    };
+    let what = match finding.api {
+        Some(number) => {
+            format!(
+                "{} of {}{}",
+                plural(*calls, "call"),
+                api(report, Some(number)),
+                calls_at(report, finding)
+            )
+        }
+        None => format!("{} {syscall} in {OWN_CODE}", plural(*calls, "system call")),
+    };
+    let part = part.map_or_else(String::new, |part| {
+        let short = file.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&file);
+        format!(", {} of the waits for {short}", percent(part))
+    });
+    (
+        format!("{} writes {file}{others} for good", group(report, finding).label),
+        if *by_writes {
+            let wait = if *calls == 1 { "waits" } else { "wait" };
+            format!(": {what} {wait} {} for the disk{part}", elapsed(all_ns.0))
+        } else {
+            format!(": {what} {} {}{part}", take(*calls), elapsed(all_ns.0))
+        },
+    )
+}
+
+/// The claim of a finding about threads that spin, and what it rests on.
+pub(super) fn spinning(report: &Report, finding: &Finding) -> (String, String) {
+    let FindingKind::Spinning { calls, per_second, cpu_ns, of_cpu } = finding.kind else {
+        return (String::new(), String::new());
+    };
+    let by = match finding.api {
+        Some(number) => format!("{}{}", api(report, Some(number)), calls_at(report, finding)),
+        None => format!("sched_yield in {OWN_CODE}"),
+    };
+    (
+        format!("{} spins", group(report, finding).label),
+        format!(
+            ": {} of {by}, {per_second:.0} a second of each thread, take {} of its time on the processors, {}, and the loops around them come on top. To wait, for a lock or a condition, would cost nothing",
+            plural(calls, "call"),
+            percent(of_cpu),
+            elapsed(cpu_ns.0),
+        ),
+    )
+}
+
+/// The file that a finding is about.
+fn name(report: &Report, finding: &Finding) -> Option<String> {
+    let blame = finding.blame.as_ref()?;
+    Some(causes::blamed_object(report, blame)).filter(|name| !name.is_empty())
+}
+
+/// What nearly all calls ask for.
+fn usual(bytes: Option<u64>) -> String {
+    match bytes {
+        Some(0) => ", most of none".to_owned(),
+        Some(1) => ", most of 1".to_owned(),
+        Some(bytes) => format!(", most of {bytes} to {}", bytes.saturating_mul(2) - 1),
+        None => String::new(),
+    }
+}
