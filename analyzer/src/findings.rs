@@ -14,6 +14,7 @@
 
 mod calls;
 mod event_loops;
+mod flows;
 mod joint;
 mod kinds;
 mod locks;

@@ -174,13 +174,20 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 because(report, finding),
             ),
         ),
-        FindingKind::LimitingStage { all_wait_ns, waiting, .. } => {
+        FindingKind::LimitingStage { all_wait_ns, waiting, own_wait, own_wait_in, .. } => {
             let label = |&group: &u32| report.groups().rows[group as usize].label.clone();
             let waiting: Vec<String> = waiting.iter().map(label).collect();
+            let own = match own_wait_in {
+                None => "it waits for nobody".to_owned(),
+                Some(_) => {
+                    let (part, api) = (percent(*own_wait), self::api(report, *own_wait_in));
+                    format!("it waits for {part} of its own time, longest in {api}")
+                }
+            };
             (
                 format!("{} limits {}", group.label, waiting.join(" and ")),
                 format!(
-                    ": they wait for it {} together, it waits for nobody; longest in {api}{}",
+                    ": they wait for it {} together, {own}; longest in {api}{}",
                     elapsed(all_wait_ns.0),
                     cause(report, finding),
                 ),

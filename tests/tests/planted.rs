@@ -20,7 +20,10 @@ planted! {
     a_convoy_in_python: "convoy.py",
     a_slow_consumer: "slow_consumer.c",
     a_slow_producer: "slow_producer.c",
+    a_slow_producer_of_many: "slow_source.c",
     a_slow_middle_stage: "middle_stage.c",
+    a_slow_writer_to_a_pipe: "slow_pipe.c",
+    a_slow_filter_of_a_script: "slow_filter.sh",
     a_journal_that_syncs: "journal.c",
     unbuffered_writes_to_one_file: "small_writes.c",
     a_starved_writer: "starved_writer.c",
@@ -90,6 +93,7 @@ planted! {
     calm_clients: "calm_clients.c",
     calm_turns: "calm_turns.c",
     calm_tasks: "calm_tasks.rs",
+    calm_log: "calm_log.c",
 }
 
 #[test]

@@ -146,6 +146,10 @@ pub enum FindingKind {
         all_wait_ns: Ns,
         /// The groups that wait, the one that gains most first, by number in [`Groups::rows`](crate::Groups::rows).
         waiting: Vec<u32>,
+        /// What it waits itself, but for ends of others, as a share of its life: mostly for the disk, if it is much.
+        own_wait: f64,
+        /// The API in which it waits longest, if that is a fifth of its life.
+        own_wait_in: Option<u32>,
     },
     /// Threads of a group wait for each other most of the time, at conditions or descriptors: by a lock that a runtime or a
     /// database makes of these, or because each needs what another one has.
