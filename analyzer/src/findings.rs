@@ -21,6 +21,7 @@ mod locks;
 mod machine;
 mod mutual;
 mod peers;
+mod polling;
 mod sites;
 mod stages;
 mod system;
@@ -124,7 +125,7 @@ pub fn findings(
             found.extend(stages::last_at_barrier(&evidence, group));
             found.extend(stages::last_to_end(&evidence, group));
             found.extend(peers::slow(&evidence, group));
-            found.extend(system::polling(&evidence, group));
+            found.extend(polling::find(&evidence, group));
         }
     }
     found.extend(event_loops::held_up(&evidence));
@@ -262,10 +263,18 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
         }
         // A thread that sleeps while it holds what others wait for is not polling.
         Kind::Polling { .. } => !found.iter().any(|other| {
-            let blame = other.blame.as_ref().filter(|_| other.group != finding.group);
+            let blame = other.blame.as_ref();
             let has_it = blame.and_then(|blame| blame.holder.as_ref().or(blame.waker.as_ref()));
-            matches!(other.kind, Kind::SerialisingLock { .. } | Kind::MutualWaits { .. })
-                && has_it.is_some_and(|party| party.group == Some(finding.group))
+            let is_lock = matches!(
+                other.kind,
+                Kind::SerialisingLock { .. } | Kind::StarvedWriter { .. } | Kind::MutualWaits { .. }
+            );
+            is_lock
+                && has_it.is_some_and(|party| {
+                    party.group == Some(finding.group)
+                        // (Of threads that wait for each other, one that sleeps.)
+                        && (other.group != finding.group || party.api == finding.api)
+                })
         }),
         _ => true,
     }

@@ -94,6 +94,8 @@ planted! {
     calm_turns: "calm_turns.c",
     calm_tasks: "calm_tasks.rs",
     calm_log: "calm_log.c",
+    calm_frames: "calm_frames.c",
+    calm_think: "calm_think.c",
 }
 
 #[test]
