@@ -142,7 +142,7 @@ pub fn findings(
         found.retain(|stage| !machine::is_of_short_processes(&evidence, stage));
         found.push(short);
     }
-    let mut found = claimed_once(without_turns(found));
+    let mut found = locks::each_once(claimed_once(without_turns(found)));
     found.sort_by_key(|finding| (std::cmp::Reverse(finding.saves_ns), finding.group));
     found.truncate(MOST);
     for finding in &mut found {

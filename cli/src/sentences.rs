@@ -101,17 +101,18 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
             ),
             format!(", the usual one {}{}", elapsed(median_ns.0), mostly(report, finding)),
         ),
-        FindingKind::SerialisingLock { all_wait_ns, of_lifetime, inside, .. } => {
+        FindingKind::SerialisingLock { all_wait_ns, of_lifetime, inside, others, .. } => {
             let inside = inside.map_or_else(String::new, |inside| {
                 format!(", called in {},", self::api(report, Some(inside)))
             });
             (
                 format!("A lock serialises {}", group.label),
                 format!(
-                    ": {api}{inside} takes {} of the threads' time, {} together{}",
+                    ": {api}{inside} takes {} of the threads' time, {} together{}{}",
                     percent(*of_lifetime),
                     elapsed(all_wait_ns.0),
                     cause(report, finding),
+                    too(report, others),
                 ),
             )
         }
@@ -162,16 +163,17 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 cause(report, finding),
             ),
         ),
-        FindingKind::InterpreterLock { all_wait_ns, of_lifetime, .. } => (
+        FindingKind::InterpreterLock { all_wait_ns, of_lifetime, others, .. } => (
             format!(
                 "{} wait for the Python interpreter, which one thread has at a time (GIL)",
                 the_threads(&group.label),
             ),
             format!(
-                ": {} of their time, {} together{}",
+                ": {} of their time, {} together{}{}",
                 percent(*of_lifetime),
                 elapsed(all_wait_ns.0),
                 because(report, finding),
+                too(report, others),
             ),
         ),
         FindingKind::LimitingStage { all_wait_ns, waiting, own_wait, own_wait_in, .. } => {
@@ -410,6 +412,19 @@ fn the_threads(label: &str) -> String {
         format!("The {label}")
     } else {
         format!("The threads of {label}")
+    }
+}
+
+/// Other groups that wait for the same lock.
+fn too(report: &Report, others: &[u32]) -> String {
+    let label = |&group: &u32| report.groups().rows[group as usize].label.clone();
+    match others {
+        [] => String::new(),
+        [one] => format!("; {} waits for it, too", label(one)),
+        _ => {
+            let labels: Vec<String> = others.iter().map(label).collect();
+            format!("; {} wait for it, too", labels.join(" and "))
+        }
     }
 }
 

@@ -68,6 +68,8 @@ pub enum FindingKind {
         of_lifetime: f64,
         /// The library call in which the lock was taken, if it was one.
         inside: Option<u32>,
+        /// Other groups that wait for the same lock, by number in [`Groups::rows`](crate::Groups::rows).
+        others: Vec<u32>,
     },
     /// Other threads wait for one at a barrier.
     BarrierStraggler {
@@ -137,6 +139,8 @@ pub enum FindingKind {
         all_wait_ns: Ns,
         /// The same as a share of their lifetimes.
         of_lifetime: f64,
+        /// Other groups that wait for it, by number in [`Groups::rows`](crate::Groups::rows).
+        others: Vec<u32>,
     },
     /// Other groups wait for this one, which waits for no other: a slow producer, consumer, or stage of a pipeline.
     LimitingStage {
