@@ -16,12 +16,14 @@ mod calls;
 mod ends;
 mod event_loops;
 mod files;
+mod flows;
 mod joint;
 mod kinds;
 mod locks;
 mod machine;
 mod mutual;
 mod peers;
+mod polling;
 mod sites;
 mod spinning;
 mod stages;
@@ -131,7 +133,7 @@ pub fn findings(
             found.extend(stages::last_at_barrier(&evidence, group));
             found.extend(stages::last_to_end(&evidence, group));
             found.extend(peers::slow(&evidence, group));
-            found.extend(system::polling(&evidence, group));
+            found.extend(polling::find(&evidence, group));
         }
     }
     found.extend(ends::last_of_several(&evidence, &found));
@@ -151,7 +153,7 @@ pub fn findings(
         found.retain(|stage| !machine::is_of_short_processes(&evidence, stage));
         found.push(short);
     }
-    let mut found = claimed_once(without_turns(found));
+    let mut found = locks::each_once(claimed_once(without_turns(found)));
     found.sort_by_key(|finding| (std::cmp::Reverse(finding.saves_ns), finding.group));
     found.truncate(MOST);
     for finding in &mut found {
@@ -273,10 +275,18 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
         }
         // A thread that sleeps while it holds what others wait for is not polling.
         Kind::Polling { .. } => !found.iter().any(|other| {
-            let blame = other.blame.as_ref().filter(|_| other.group != finding.group);
+            let blame = other.blame.as_ref();
             let has_it = blame.and_then(|blame| blame.holder.as_ref().or(blame.waker.as_ref()));
-            matches!(other.kind, Kind::SerialisingLock { .. } | Kind::MutualWaits { .. })
-                && has_it.is_some_and(|party| party.group == Some(finding.group))
+            let is_lock = matches!(
+                other.kind,
+                Kind::SerialisingLock { .. } | Kind::StarvedWriter { .. } | Kind::MutualWaits { .. }
+            );
+            is_lock
+                && has_it.is_some_and(|party| {
+                    party.group == Some(finding.group)
+                        // (Of threads that wait for each other, one that sleeps.)
+                        && (other.group != finding.group || party.api == finding.api)
+                })
         }),
         _ => true,
     }

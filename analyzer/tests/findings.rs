@@ -4,8 +4,8 @@
 mod pool;
 mod process;
 
-use chase_analyzer::recorder::layout::{END_EXIT, ORIGIN_FORK};
-use chase_analyzer::{FindingKind, GroupKind, Image, Ns, group_tree, waits};
+use chase_analyzer::recorder::layout::{END_EXEC, END_EXIT, ORIGIN_FORK};
+use chase_analyzer::{Finding, FindingKind, GroupKind, Image, Ns, group_tree, waits};
 use pool::{MS, Pool, US, outcome};
 
 #[test]
@@ -292,43 +292,56 @@ fn threads_without_a_processor_are_not_slow() {
     assert_eq!((slow.api, &*threads), (None, &held_up.map(|number| number as u32 + 1)[..]));
 }
 
-/// A shell's forks, one of which is held up in its own code: alone, too, it is believed only if it has run for that long.
+/// Findings about a shell's forks, one of which runs in its own code for much longer. Every `exec_each`th becomes another program.
+fn of_forks(ran_ns: Option<u64>, exec_each: Option<u32>) -> Vec<Finding> {
+    let mut images = vec![{
+        let mut pool = Pool::new();
+        let main = pool.process.main;
+        pool.call(main, pool.work, MS, 1);
+        pool.process.builder.timeline(main).work(500 * MS).end();
+        pool.process.builder.end(END_EXIT, 0);
+        pool.process.image()
+    }];
+    for number in 0..12 {
+        let mut pool = Pool::new();
+        let main = pool.process.main;
+        pool.process.builder.header.pid = 2_000 + number;
+        pool.process.builder.header.parent_pid = 1_000;
+        pool.process.builder.header.origin = ORIGIN_FORK;
+        pool.call(main, pool.work, 5 * MS, 4);
+        let own = if number == 3 { 400 * MS } else { 2 * MS };
+        pool.process.builder.timeline(main).work(own).end();
+        if let Some(ran_ns) = ran_ns {
+            pool.process.builder.thread_mut(main).cpu_ns = ran_ns;
+            pool.process.builder.thread_mut(main).cpu_is_final = 1;
+        }
+        let is_replaced = exec_each.is_some_and(|each| number % each == 0);
+        pool.process.builder.end(if is_replaced { END_EXEC } else { END_EXIT }, 0);
+        let mut image = pool.process.image();
+        image.parent = Some(0);
+        images.push(image);
+    }
+    outcome(images).findings
+}
+
+/// One of a shell's forks is held up in its own code: alone, too, it is believed only if it has run for that long.
 #[test]
 fn a_fork_that_has_hardly_run_is_not_slow() {
-    let found = |ran_ns: Option<u64>| {
-        let mut images = vec![{
-            let mut pool = Pool::new();
-            let main = pool.process.main;
-            pool.call(main, pool.work, MS, 1);
-            pool.process.builder.timeline(main).work(500 * MS).end();
-            pool.process.builder.end(END_EXIT, 0);
-            pool.process.image()
-        }];
-        for number in 0..12 {
-            let mut pool = Pool::new();
-            let main = pool.process.main;
-            pool.process.builder.header.pid = 2_000 + number;
-            pool.process.builder.header.parent_pid = 1_000;
-            pool.process.builder.header.origin = ORIGIN_FORK;
-            pool.call(main, pool.work, 5 * MS, 4);
-            let own = if number == 3 { 400 * MS } else { 2 * MS };
-            pool.process.builder.timeline(main).work(own).end();
-            if let Some(ran_ns) = ran_ns {
-                pool.process.builder.thread_mut(main).cpu_ns = ran_ns;
-                pool.process.builder.thread_mut(main).cpu_is_final = 1;
-            }
-            pool.process.builder.end(END_EXIT, 0);
-            let mut image = pool.process.image();
-            image.parent = Some(0);
-            images.push(image);
-        }
-        outcome(images).findings
-    };
+    let found = |ran_ns: Option<u64>| of_forks(ran_ns, None);
     assert!(found(Some(2 * MS)).is_empty(), "{:#?}", found(Some(2 * MS)));
     assert!(found(None).is_empty(), "{:#?}", found(None));
     let ran = found(Some(420 * MS));
     let [slow] = &*ran else { panic!("{ran:#?}") };
     assert!(matches!(slow.kind, FindingKind::SlowThreads { .. }), "{slow:?}");
+}
+
+#[test]
+fn forks_that_become_commands_share_no_work() {
+    let found = |exec_each: u32| of_forks(Some(420 * MS), Some(exec_each));
+    assert!(found(1).is_empty(), "{:#?}", found(1));
+    assert!(found(2).is_empty(), "{:#?}", found(2));
+    // A server's workers do, though it starts a program now and then.
+    assert_eq!(found(6).len(), 1);
 }
 
 #[test]

@@ -4,46 +4,89 @@ mod pool;
 mod process;
 
 use chase_analyzer::FindingKind;
-use chase_analyzer::recorder::builder::SyscallsBuilder;
-use chase_analyzer::recorder::syscalls::{CauseRow, WAKER_THREAD};
+use chase_analyzer::recorder::builder::{SyscallsBuilder, ThreadId};
+use chase_analyzer::recorder::syscalls::{CauseRow, WAKER_INTERRUPT, WAKER_THREAD};
 use pool::{MS, Outcome, Pool};
 
 const FUTEX: u32 = 202;
+const FDATASYNC: u32 = 75;
+const RECVFROM: u32 = 45;
+
+/// What waits for a thread that works for a second.
+struct Consumers {
+    count: usize,
+    waits: u64,
+    max_ms: u64,
+    /// How long each uses the processor.
+    cpu_ms: u64,
+    /// How often the thread waits for an answer of the first of them.
+    answers: u64,
+    /// How long the thread waits for nobody of the run, or for the disk.
+    outside: Option<(u32, u64)>,
+    /// Whether the thread has created them.
+    are_its_own: bool,
+}
+
+const PIPE: Consumers = Consumers {
+    count: 1,
+    waits: 60,
+    max_ms: 20,
+    cpu_ms: 100,
+    answers: 0,
+    outside: None,
+    are_its_own: false,
+};
 
 /// A thread that works for a second, and consumers that wait for it during nine tenths of it: in so many waits each, the longest of
 /// which takes `max_ms`.
 fn consumers(count: usize, waits: u64, max_ms: u64) -> Outcome {
+    run(&Consumers { count, waits, max_ms, ..PIPE })
+}
+
+fn run(of: &Consumers) -> Outcome {
     let mut pool = Pool::new();
     let producer = pool.thread("producer", 0x300);
     pool.call(producer, pool.work, 10 * MS, 100);
     pool.process.builder.timeline(producer).end();
     let mut threads = Vec::new();
-    pool.workers(count, |pool, _, thread| {
-        pool.call(thread, pool.condition, 900 * MS / waits, waits);
+    pool.workers(of.count, |pool, _, thread| {
+        pool.call(thread, pool.condition, 900 * MS / of.waits, of.waits);
         pool.call(thread, pool.work, MS, 100);
+        if of.are_its_own {
+            pool.process.builder.thread_mut(thread).creator = producer.0;
+        }
         threads.push(thread);
     });
     let pid = pool.process.builder.header.pid;
     pool.finish_seen(|refs| {
         let mut seen = SyscallsBuilder::new(pid);
         let began_ns = seen.header.began_ns;
-        seen.on_cpu(pid + producer.0, 1000 * MS);
-        for thread in threads {
-            seen.on_cpu(pid + thread.0, 100 * MS);
-            seen.cause(CauseRow {
-                context_ref: refs[thread.0 as usize][1],
-                tid: pid + thread.0,
-                number: FUTEX,
-                object: 0x1000,
-                waker_kind: WAKER_THREAD,
-                waker: pid + producer.0,
-                waker_pid: pid,
-                waker_began_ns: began_ns,
-                waits,
-                total_ns: 900 * MS,
-                max_ns: max_ms * MS,
-                ..bytemuck::Zeroable::zeroed()
-            });
+        seen.on_cpu(pid + producer.0, 1000 * MS - of.outside.map_or(0, |(_, ms)| ms * MS));
+        let wait = |of: ThreadId, by: Option<ThreadId>, number, ms: u64| CauseRow {
+            context_ref: refs[of.0 as usize][1],
+            tid: pid + of.0,
+            number,
+            object: 0x1000,
+            waker_kind: by.map_or(WAKER_INTERRUPT, |_| WAKER_THREAD),
+            waker: by.map_or(0, |by| pid + by.0),
+            waker_pid: by.map_or(0, |_| pid),
+            waker_began_ns: by.map_or(0, |_| began_ns),
+            waits: 1,
+            total_ns: ms * MS,
+            max_ns: ms * MS,
+            ..bytemuck::Zeroable::zeroed()
+        };
+        for &thread in &threads {
+            seen.on_cpu(pid + thread.0, of.cpu_ms * MS);
+            let row = wait(thread, Some(producer), FUTEX, 900);
+            seen.cause(CauseRow { waits: of.waits, max_ns: of.max_ms * MS, ..row });
+        }
+        if of.answers > 0 {
+            let row = wait(producer, Some(threads[0]), FUTEX, 100);
+            seen.cause(CauseRow { waits: of.answers, max_ns: MS, object: 0x2000, ..row });
+        }
+        if let Some((number, ms)) = of.outside {
+            seen.cause(CauseRow { object: 0, ..wait(producer, None, number, ms) });
         }
         seen
     })
@@ -68,4 +111,48 @@ fn even_waits_are_a_limit_however_few_each_thread_has() {
     assert!(is_limited(&consumers(1, 60, 20)));
     // A start that took long, and all others as ever.
     assert!(is_limited(&consumers(4, 60, 300)));
+}
+
+/// The shares of its life that limiting stages wait themselves.
+fn own_waits(outcome: &Outcome) -> Vec<f64> {
+    let stages = outcome.findings.iter().filter_map(|finding| match finding.kind {
+        FindingKind::LimitingStage { own_wait, .. } => Some(own_wait),
+        _ => None,
+    });
+    stages.collect()
+}
+
+#[test]
+fn who_hardly_works_is_limited_if_it_gets_one_thing_after_the_other() {
+    let light = Consumers { cpu_ms: 2, ..PIPE };
+    assert!(is_limited(&run(&light)));
+    assert!(is_limited(&run(&Consumers { count: 3, ..light })));
+    // A helper is told now and then,
+    assert!(!is_limited(&run(&Consumers { waits: 20, ..light })));
+    // answers,
+    assert!(!is_limited(&run(&Consumers { answers: 50, ..light })));
+    assert!(is_limited(&run(&Consumers { answers: 5, ..light })));
+    // or has been created for it.
+    assert!(!is_limited(&run(&Consumers { are_its_own: true, ..light })));
+}
+
+#[test]
+fn a_pool_of_its_own_is_limited_if_it_does_much() {
+    let own = Consumers { are_its_own: true, count: 2, ..PIPE };
+    assert!(!is_limited(&run(&own)));
+    assert!(is_limited(&run(&Consumers { cpu_ms: 300, ..own })));
+    assert!(is_limited(&run(&Consumers { count: 1, ..own })));
+}
+
+#[test]
+fn who_waits_most_of_its_life_limits_nobody_by_work() {
+    let [share] = *own_waits(&run(&PIPE)) else { panic!("a stage") };
+    assert!(share.abs() < 1e-9, "{share}");
+    let outside = |number, ms| run(&Consumers { outside: Some((number, ms)), ..PIPE });
+    assert_eq!(own_waits(&outside(RECVFROM, 600)), []);
+    let [share] = *own_waits(&outside(RECVFROM, 300)) else { panic!("a stage") };
+    assert!((share - 0.3).abs() < 0.01, "{share}");
+    // The disk works for it.
+    let [share] = *own_waits(&outside(FDATASYNC, 600)) else { panic!("a stage") };
+    assert!((share - 0.6).abs() < 0.01, "{share}");
 }

@@ -106,17 +106,18 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
             ),
             format!(", the usual one {}{}", elapsed(median_ns.0), mostly(report, finding)),
         ),
-        FindingKind::SerialisingLock { all_wait_ns, of_lifetime, inside, .. } => {
+        FindingKind::SerialisingLock { all_wait_ns, of_lifetime, inside, others, .. } => {
             let inside = inside.map_or_else(String::new, |inside| {
                 format!(", called in {},", self::api(report, Some(inside)))
             });
             (
                 format!("A lock serialises {}", group.label),
                 format!(
-                    ": {api}{inside} takes {} of the threads' time, {} together{}",
+                    ": {api}{inside} takes {} of the threads' time, {} together{}{}",
                     percent(*of_lifetime),
                     elapsed(all_wait_ns.0),
                     cause(report, finding),
+                    too(report, others),
                 ),
             )
         }
@@ -167,25 +168,33 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 cause(report, finding),
             ),
         ),
-        FindingKind::InterpreterLock { all_wait_ns, of_lifetime, .. } => (
+        FindingKind::InterpreterLock { all_wait_ns, of_lifetime, others, .. } => (
             format!(
                 "{} wait for the Python interpreter, which one thread has at a time (GIL)",
                 the_threads(&group.label),
             ),
             format!(
-                ": {} of their time, {} together{}",
+                ": {} of their time, {} together{}{}",
                 percent(*of_lifetime),
                 elapsed(all_wait_ns.0),
                 because(report, finding),
+                too(report, others),
             ),
         ),
-        FindingKind::LimitingStage { all_wait_ns, waiting, .. } => {
+        FindingKind::LimitingStage { all_wait_ns, waiting, own_wait, own_wait_in, .. } => {
             let label = |&group: &u32| report.groups().rows[group as usize].label.clone();
             let waiting: Vec<String> = waiting.iter().map(label).collect();
+            let own = match own_wait_in {
+                None => "it waits for nobody".to_owned(),
+                Some(_) => {
+                    let (part, api) = (percent(*own_wait), self::api(report, *own_wait_in));
+                    format!("it waits for {part} of its own time, longest in {api}")
+                }
+            };
             (
                 format!("{} limits {}", group.label, waiting.join(" and ")),
                 format!(
-                    ": they wait for it {} together, it waits for nobody; longest in {api}{}",
+                    ": they wait for it {} together, {own}; longest in {api}{}",
                     elapsed(all_wait_ns.0),
                     cause(report, finding),
                 ),
@@ -390,6 +399,19 @@ fn the_threads(label: &str) -> String {
         format!("The {label}")
     } else {
         format!("The threads of {label}")
+    }
+}
+
+/// Other groups that wait for the same lock.
+fn too(report: &Report, others: &[u32]) -> String {
+    let label = |&group: &u32| report.groups().rows[group as usize].label.clone();
+    match others {
+        [] => String::new(),
+        [one] => format!("; {} waits for it, too", label(one)),
+        _ => {
+            let labels: Vec<String> = others.iter().map(label).collect();
+            format!("; {} wait for it, too", labels.join(" and "))
+        }
     }
 }
 

@@ -20,7 +20,10 @@ planted! {
     a_convoy_in_python: "convoy.py",
     a_slow_consumer: "slow_consumer.c",
     a_slow_producer: "slow_producer.c",
+    a_slow_producer_of_many: "slow_source.c",
     a_slow_middle_stage: "middle_stage.c",
+    a_slow_writer_to_a_pipe: "slow_pipe.c",
+    a_slow_filter_of_a_script: "slow_filter.sh",
     a_journal_that_syncs: "journal.c",
     writes_that_wait_for_the_disk: "synchronous_writes.c",
     unbuffered_writes_to_one_file: "small_writes.c",
@@ -99,6 +102,9 @@ planted! {
     calm_messages: "calm_messages.c",
     calm_turns: "calm_turns.c",
     calm_tasks: "calm_tasks.rs",
+    calm_log: "calm_log.c",
+    calm_frames: "calm_frames.c",
+    calm_think: "calm_think.c",
 }
 
 #[test]

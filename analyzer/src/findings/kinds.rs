@@ -69,6 +69,8 @@ pub enum FindingKind {
         of_lifetime: f64,
         /// The library call in which the lock was taken, if it was one.
         inside: Option<u32>,
+        /// Other groups that wait for the same lock, by number in [`Groups::rows`](crate::Groups::rows).
+        others: Vec<u32>,
     },
     /// Other threads wait for one at a barrier.
     BarrierStraggler {
@@ -138,6 +140,8 @@ pub enum FindingKind {
         all_wait_ns: Ns,
         /// The same as a share of their lifetimes.
         of_lifetime: f64,
+        /// Other groups that wait for it, by number in [`Groups::rows`](crate::Groups::rows).
+        others: Vec<u32>,
     },
     /// Other groups wait for this one, which waits for no other: a slow producer, consumer, or stage of a pipeline.
     LimitingStage {
@@ -147,6 +151,10 @@ pub enum FindingKind {
         all_wait_ns: Ns,
         /// The groups that wait, the one that gains most first, by number in [`Groups::rows`](crate::Groups::rows).
         waiting: Vec<u32>,
+        /// What it waits itself, but for ends of others, as a share of its life: mostly for the disk, if it is much.
+        own_wait: f64,
+        /// The API in which it waits longest, if that is a fifth of its life.
+        own_wait_in: Option<u32>,
     },
     /// Threads of a group wait for each other most of the time, at conditions or descriptors: by a lock that a runtime or a
     /// database makes of these, or because each needs what another one has.

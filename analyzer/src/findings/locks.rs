@@ -54,7 +54,10 @@ fn lock(
         Purpose::Allocator => {
             FindingKind::AllocatorContention { wait_ns, all_wait_ns, of_lifetime }
         }
-        Purpose::Interpreter => FindingKind::InterpreterLock { wait_ns, all_wait_ns, of_lifetime },
+        Purpose::Interpreter => {
+            let others = Vec::new();
+            FindingKind::InterpreterLock { wait_ns, all_wait_ns, of_lifetime, others }
+        }
         _ if joint.rows.iter().all(|row| row.purpose == Purpose::WriteLock)
             && readers_end(evidence, number, joint) =>
         {
@@ -65,6 +68,7 @@ fn lock(
             all_wait_ns,
             of_lifetime,
             inside: blame.api.and_then(|api| super::waits::inside(evidence, group, api)),
+            others: Vec::new(),
         },
     };
     let api = blame.api;
@@ -87,4 +91,37 @@ fn readers_end(evidence: &Evidence<'_>, writers: u32, joint: &Joint<'_>) -> bool
         waker.kind == PartyKind::Thread
             && waker.group.is_some_and(|group| group != writers && reads(group))
     }) >= 0.5
+}
+
+/// Makes one finding of those about the same lock: that of the group with the longest wait of a thread.
+pub(super) fn each_once(found: Vec<Finding>) -> Vec<Finding> {
+    let (mut of_locks, mut rest): (Vec<Finding>, Vec<Finding>) =
+        found.into_iter().partition(|finding| which(finding).is_some());
+    of_locks.sort_by_key(|finding| (std::cmp::Reverse(finding.saves_ns), finding.group));
+    let mut kept: Vec<Finding> = Vec::new();
+    for finding in of_locks {
+        let lock = which(&finding);
+        match kept.iter_mut().find(|known| which(known) == lock).map(|known| &mut known.kind) {
+            Some(
+                FindingKind::SerialisingLock { others, .. }
+                | FindingKind::InterpreterLock { others, .. },
+            ) => others.push(finding.group),
+            _ => kept.push(finding),
+        }
+    }
+    rest.append(&mut kept);
+    rest
+}
+
+/// Which lock a finding is about, and whether that is the interpreter's, of which each process has one.
+fn which(finding: &Finding) -> Option<(bool, Option<LockKey>, usize)> {
+    let blame = finding.blame.as_ref()?;
+    match finding.kind {
+        FindingKind::InterpreterLock { .. } => Some((true, None, blame.process)),
+        FindingKind::SerialisingLock { .. } => {
+            let key = lock_key(blame.object.as_ref()?, blame.process)?;
+            Some((false, Some(key), blame.process))
+        }
+        _ => None,
+    }
 }

@@ -2,16 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use super::flows::{OwnWaits, is_flow, is_of, least_work, working_ns, works_all_the_time};
 use super::joint::Joint;
-use super::waits::{CONSUMES, LEAST_SIGNALS, ONE_WAIT, STARVES};
+use super::waits::{LEAST_SIGNALS, ONE_WAIT, STARVES};
 use super::{Evidence, Finding, FindingKind};
-use crate::causes::{CauseRow, Party, PartyKind, Purpose};
+use crate::causes::{CauseRow, PartyKind, Purpose};
 use crate::clock::Ns;
 use crate::groups::GroupRow;
 use crate::stats::median;
 
 /// A limiting thread waits for others during at most this part of its life.
 const WAITS_FOR_NOBODY: f64 = 0.2;
+/// The same for all that it waits for, but for the disk.
+const WORKS: f64 = 0.5;
 /// The last at a barrier is the same thread for at least this part of the time that others wait there.
 const MOSTLY_LAST: f64 = 0.6;
 /// The minimum number of barriers: the last at a single one is so by chance.
@@ -22,10 +25,6 @@ const LATE: f64 = 0.25;
 const WITHOUT_LONGEST: f64 = 0.5;
 /// Threads that begin within this part of their life share work.
 const TOGETHER: f64 = 0.2;
-
-fn is_of(group: u32) -> impl Fn(&Party) -> bool {
-    move |party| party.kind == PartyKind::Thread && party.group == Some(group)
-}
 
 /// Finds groups that limit others.
 pub(super) fn limiting(evidence: &Evidence<'_>) -> Vec<Finding> {
@@ -64,7 +63,7 @@ fn stage(evidence: &Evidence<'_>, slow: u32, by: Vec<(u32, Joint<'_>)>) -> Optio
         let ns: f64 = ended.map(|waker| waker.wait_ns.as_f64()).sum();
         (ns / row.wait_ns.as_f64().max(1.0)).min(1.0)
     };
-    // Threads that do next to nothing with what they get are there for rare events.
+    // Threads that do next to nothing with what they get are there for rare events, unless they get one thing after the other.
     let limiting_ns = on_cpu_ns(evidence, &evidence.groups.rows[slow as usize]);
     let mut kept: Vec<(u32, f64, f64, Joint<'_>)> = by
         .into_iter()
@@ -80,21 +79,28 @@ fn stage(evidence: &Evidence<'_>, slow: u32, by: Vec<(u32, Joint<'_>)>) -> Optio
             let is_even = joint.max_ns() <= ONE_WAIT * longest;
             let is_fed = joint.waits() >= LEAST_SIGNALS
                 && (is_even || rest >= (STARVES * lifetime).max(WITHOUT_LONGEST * all));
-            let works = on_cpu_ns(evidence, group) >= CONSUMES * limiting_ns;
+            let least = least_work(evidence, slow, number);
+            let works = on_cpu_ns(evidence, group) >= least * limiting_ns
+                || is_flow(evidence, slow, (number, &joint), all);
             (all >= STARVES * lifetime && is_fed && works && evidence.is_material(longest))
                 .then_some((number, all, longest, joint))
         })
         .collect();
     kept.sort_by(|a, b| b.2.total_cmp(&a.2));
     let group = &evidence.groups.rows[slow as usize];
-    if kept.is_empty() || !waits_for_nobody(evidence, slow, group) {
+    let own = OwnWaits::of(evidence, slow);
+    let most = (WAITS_FOR_NOBODY, WORKS);
+    if kept.is_empty() || !works_all_the_time(evidence, (slow, group), &own, most) {
         return None;
     }
+    let own_wait = own.wait_ns / working_ns(evidence, slow, group);
     let (_, all_ns, saves_ns, joint) = &kept[0];
     let kind = FindingKind::LimitingStage {
         wait_ns: Ns::from_f64(*saves_ns),
         all_wait_ns: Ns::from_f64(kept.iter().map(|(_, all, ..)| all).sum()),
         waiting: kept.iter().map(|&(number, ..)| number).collect(),
+        own_wait,
+        own_wait_in: own.api.filter(|_| own_wait > WAITS_FOR_NOBODY),
     };
     let mut blame = joint.blame()?;
     // Of what the others wait together, these are a part: waits that somebody else ended are none of it.
@@ -110,30 +116,6 @@ fn stage(evidence: &Evidence<'_>, slow: u32, by: Vec<(u32, Joint<'_>)>) -> Optio
 fn on_cpu_ns(evidence: &Evidence<'_>, group: &GroupRow) -> f64 {
     let threads = evidence.groups.threads(evidence.analysis, group);
     threads.filter_map(|row| row.on_cpu_ns).map(Ns::as_f64).sum()
-}
-
-/// Returns the lifetimes of a group, without waits for the end of others.
-fn working_ns(evidence: &Evidence<'_>, number: u32, group: &GroupRow) -> f64 {
-    let ends = evidence
-        .causes_of(number)
-        .filter(|row| matches!(row.purpose, Purpose::Join | Purpose::Child));
-    let ends: f64 = ends.map(|row| row.wait_ns.as_f64()).sum();
-    (group.lifetime_ns.as_f64() - ends).max(1.0)
-}
-
-/// Whether the group neither waits for other threads of the run nor lets time pass.
-fn waits_for_nobody(evidence: &Evidence<'_>, number: u32, group: &GroupRow) -> bool {
-    let waits = evidence.causes_of(number).map(|row| match row.purpose {
-        Purpose::Sleep | Purpose::Readiness => row.wait_ns.as_f64(),
-        Purpose::Join | Purpose::Child => 0.0,
-        _ => {
-            let by_others = row.wakers.iter().filter(|waker| {
-                waker.kind == PartyKind::Thread && waker.group.is_some_and(|group| group != number)
-            });
-            by_others.map(|waker| waker.wait_ns.as_f64()).sum()
-        }
-    });
-    waits.sum::<f64>() <= WAITS_FOR_NOBODY * working_ns(evidence, number, group)
 }
 
 /// Finds the thread that comes last to the barriers of its group.

@@ -3,24 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::joint::Joint;
-use super::waits::{SERIALISES, named};
 use super::{Blame, Evidence, Finding, FindingKind, uses};
-use crate::causes::{ALLOCATOR, PartyKind, Purpose};
+use crate::causes::ALLOCATOR;
 use crate::clock::Ns;
-use crate::groups::GroupRow;
 use crate::rows::ThreadRow;
 use crate::syscalls::{OfApi, OfThread, SyscallRow};
 
 /// Fewer changes of the memory map are no churn.
 const MANY_MAPPINGS: u64 = 100;
-/// Waits for time that are shorter than this on average, and this many per second, are polling.
-const SHORT_NS: f64 = 1e7;
-const OFTEN_A_SECOND: f64 = 50.0;
-/// A polling thread does little else.
-const MOSTLY: f64 = 0.5;
-/// The part of the waits that end because the time is over.
-const NEARLY_ALL: f64 = 0.9;
-
 /// `mmap`, `munmap`, `brk`, `mremap`, `madvise`.
 const MAPPINGS: &[u32] = &[9, 11, 12, 25, 28];
 const RESOLVERS: &[&str] = &[
@@ -145,41 +135,4 @@ pub(super) fn mapping_churn(evidence: &Evidence<'_>) -> Option<Finding> {
     let api = longest_api(evidence, wanted)?.of.api;
     let kind = FindingKind::MappingChurn { calls, all_ns: Ns::from_f64(saves_ns) };
     Some(evidence.finding(group, vec![thread], api, saves_ns, kind))
-}
-
-/// Finds threads that check again and again whether there is something to do.
-pub(super) fn polling(
-    evidence: &Evidence<'_>,
-    (number, group): (u32, &GroupRow),
-) -> Option<Finding> {
-    let rows = evidence.causes_of(number);
-    let joint: Joint<'_> = rows
-        .filter(|row| match row.purpose {
-            Purpose::Sleep | Purpose::Readiness | Purpose::Completion => true,
-            // A wait with a timeout is mostly ended by it.
-            purpose if purpose.is_handover() => {
-                let joint: Joint<'_> = [*row].into_iter().collect();
-                joint.ended_by(|waker| waker.kind == PartyKind::Time) >= NEARLY_ALL
-            }
-            _ => false,
-        })
-        .filter(|row| row.wait_ns.as_f64() <= SHORT_NS * row.waits as f64)
-        .collect();
-    let waits = joint.by_thread();
-    let (longest, thread) = *waits.first()?;
-    let lifetime = evidence.analysis.threads[thread as usize].lifetime_ns.as_f64();
-    let mean_ns = joint.wait_ns() / joint.waits().max(1) as f64;
-    let per_second = joint.waits() as f64 * 1e9 / group.lifetime_ns.as_f64().max(1.0);
-    let over = joint.ended_by(|waker| waker.kind == PartyKind::Time);
-    if longest < MOSTLY * lifetime || per_second < OFTEN_A_SECOND || over < NEARLY_ALL {
-        return None;
-    }
-    // Not worth reporting for a short life.
-    if !evidence.is_material(longest) || longest < SERIALISES * lifetime {
-        return None;
-    }
-    let kind = FindingKind::Polling { waits: joint.waits(), mean_ns, per_second };
-    let blame = joint.blame()?;
-    let finding = evidence.finding(number, named(waits), blame.api, 0.0, kind);
-    Some(Finding { blame: Some(blame), ..finding })
 }

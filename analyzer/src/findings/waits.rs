@@ -83,6 +83,7 @@ pub(super) fn lock(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -
         all_wait_ns: Ns::from_f64(all_wait_ns),
         of_lifetime,
         inside: inside(evidence, group, api),
+        others: Vec::new(),
     };
     Some(evidence.finding(number, threads, Some(api), saves_ns, kind))
 }

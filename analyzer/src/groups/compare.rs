@@ -15,6 +15,7 @@ use crate::analysis::Analysis;
 use crate::blocking::Cause;
 use crate::clock::Ns;
 use crate::clusters;
+use crate::image::Ending;
 use crate::rows::{ThreadOrigin, ThreadRow};
 use crate::stats::{Robust, imbalance};
 
@@ -57,7 +58,7 @@ pub(super) fn row(
     let compared = imbalance(&scaled(&vectors.useful, &vectors.lifetimes, as_rates));
     let mean = vectors.useful.iter().sum::<f64>() / threads.len() as f64;
     // Commands that ran one after the other don't share work. (There may be very many, which it would take long to compare.)
-    let comparable = key.kind != GroupKind::Main;
+    let comparable = key.kind != GroupKind::Main && !are_commands(analysis, &key, &threads);
     let parts = match comparable {
         true => parts::parts(analysis, naming, &members, &vectors),
         false => Vec::new(),
@@ -112,6 +113,13 @@ pub(super) fn row(
         sub_groups,
         members,
     }
+}
+
+/// Whether these are forks of a shell, or of another program that starts programs: most become commands, which share no work, nor does
+/// what the others are for.
+fn are_commands(analysis: &Analysis, key: &GroupKey, threads: &[&ThreadRow]) -> bool {
+    let is_replaced = |row: &&&ThreadRow| analysis.processes[row.process].ending == Ending::Exec;
+    key.kind == GroupKind::Forked && 2 * threads.iter().filter(is_replaced).count() >= threads.len()
 }
 
 /// Returns the name that all threads have, with digits at its end folded; empty if they have several, and for main

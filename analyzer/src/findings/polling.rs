@@ -1,0 +1,81 @@
+//! Threads that look again and again whether there is something to do.
+
+use super::joint::Joint;
+use super::system::by_thread;
+use super::waits::{SERIALISES, named};
+use super::{Evidence, Finding, FindingKind};
+use crate::causes::{PartyKind, Purpose};
+use crate::clock::Ns;
+use crate::groups::GroupRow;
+
+/// Waits for time that are shorter than this on average, and this many per second, are polling.
+const SHORT_NS: f64 = 1e7;
+const OFTEN_A_SECOND: f64 = 50.0;
+/// A polling thread does little else.
+const MOSTLY: f64 = 0.5;
+/// The part of the waits that end because the time is over.
+const NEARLY_ALL: f64 = 0.9;
+/// A thread that does something after each of so many of its waits paces its work.
+const EACH: f64 = 0.5;
+/// A thread that uses the processor for this part of its life, and for so long after each wait, has work to do then.
+const WORKS: f64 = 0.2;
+const WORKS_NS: f64 = 1e6;
+
+/// `write`, `pwrite64`, `writev`, `sendfile`, `sendto`, `sendmsg`, `pwritev`, `sendmmsg`, `pwritev2`.
+const HANDS_OUT: &[u32] = &[1, 18, 20, 40, 44, 46, 296, 307, 328];
+
+/// Finds threads that check again and again whether there is something to do.
+pub(super) fn find(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -> Option<Finding> {
+    let rows = evidence.causes_of(number);
+    let joint: Joint<'_> = rows
+        .filter(|row| match row.purpose {
+            Purpose::Sleep | Purpose::Readiness | Purpose::Completion => true,
+            // A wait with a timeout is mostly ended by it.
+            purpose if purpose.is_handover() => {
+                let joint: Joint<'_> = [*row].into_iter().collect();
+                joint.ended_by(|waker| waker.kind == PartyKind::Time) >= NEARLY_ALL
+            }
+            _ => false,
+        })
+        .filter(|row| row.wait_ns.as_f64() <= SHORT_NS * row.waits as f64)
+        .collect();
+    let waits = joint.by_thread();
+    let (longest, thread) = *waits.first()?;
+    let lifetime = evidence.analysis.threads[thread as usize].lifetime_ns.as_f64();
+    let mean_ns = joint.wait_ns() / joint.waits().max(1) as f64;
+    let per_second = joint.waits() as f64 * 1e9 / group.lifetime_ns.as_f64().max(1.0);
+    let over = joint.ended_by(|waker| waker.kind == PartyKind::Time);
+    if longest < MOSTLY * lifetime || per_second < OFTEN_A_SECOND || over < NEARLY_ALL {
+        return None;
+    }
+    if paces_work(evidence, number, &waits, joint.waits()) {
+        return None;
+    }
+    // Not worth reporting for a short life.
+    if !evidence.is_material(longest) || longest < SERIALISES * lifetime {
+        return None;
+    }
+    let kind = FindingKind::Polling { waits: joint.waits(), mean_ns, per_second };
+    let blame = joint.blame()?;
+    let finding = evidence.finding(number, named(waits), blame.api, 0.0, kind);
+    Some(Finding { blame: Some(blame), ..finding })
+}
+
+/// Whether threads let time pass between pieces of work: after most waits they send or write something, or hand something to
+/// others that wait for it; or what they do between the waits takes long. Who polls looks, and sleeps again.
+fn paces_work(evidence: &Evidence<'_>, group: u32, threads: &[(f64, u32)], waits: u64) -> bool {
+    let waits = waits.max(1) as f64;
+    let is_of_these = |thread: u32| threads.iter().any(|&(_, own)| own == thread);
+    let sent = by_thread(evidence, HANDS_OUT);
+    let sent = sent.iter().filter(|sent| is_of_these(sent.1));
+    let sends: f64 = sent.map(|sent| sent.2 as f64).sum();
+    let others = evidence.watched.causes.iter().filter(|row| row.group != group);
+    let ended = others
+        .flat_map(|row| &row.wakers)
+        .filter(|waker| waker.kind == PartyKind::Thread && waker.group == Some(group));
+    let wakes: f64 = ended.map(|waker| waker.waits as f64).sum();
+    let rows = threads.iter().map(|&(_, thread)| &evidence.analysis.threads[thread as usize]);
+    let on_cpu: f64 = rows.clone().filter_map(|row| row.on_cpu_ns).map(Ns::as_f64).sum();
+    let lives: f64 = rows.map(|row| row.lifetime_ns.as_f64()).sum();
+    sends.max(wakes) >= EACH * waits || on_cpu >= (WORKS * lives).max(WORKS_NS * waits)
+}
