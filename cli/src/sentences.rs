@@ -1,5 +1,6 @@
 //! Findings in words, and the commands that show more of them.
 
+mod called_back;
 mod command;
 mod why;
 
@@ -14,6 +15,7 @@ use crate::event_loops;
 use crate::report::Report;
 use crate::terminal::{count, elapsed, percent, plural};
 use crate::uneven;
+pub(crate) use called_back::function as called_back;
 pub(crate) use command::command;
 
 /// What stands for code outside of library calls.
@@ -57,7 +59,15 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
     let (who, verb) = who(report, finding, group);
     let api = api(report, finding.api);
     let own = finding.api.is_none();
-    let place = if own { "in its own code".to_owned() } else { format!("in {api}") };
+    let calls_back = called_back::function(report, finding);
+    let place = match &calls_back {
+        Some(function) => format!("in {function}, which {api} calls back"),
+        None if own => "in its own code".to_owned(),
+        None => format!("in {api}"),
+    };
+    let runs = calls_back.map_or_else(String::new, |function| {
+        format!(", most of it to run {function}, called back")
+    });
     match &finding.kind {
         FindingKind::SlowThreads { useful_ns, median_ns, as_rates, why, .. } => {
             let rate = if *as_rates { " (at the rate of its lifetime)" } else { "" };
@@ -87,7 +97,11 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                     at(report, finding),
                     elapsed(first_ns.0),
                 ),
-                format!("{inside}, later ones {}{}", elapsed(median_ns.0), mostly(report, finding),),
+                format!(
+                    "{inside}{runs}, later ones {}{}",
+                    elapsed(median_ns.0),
+                    mostly(report, finding),
+                ),
             )
         }
         FindingKind::RareSlowCalls { calls, slow_calls, slow_ns, median_ns, .. } => (
@@ -99,7 +113,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 elapsed(slow_ns.0),
                 mostly_at(report, finding),
             ),
-            format!(", the usual one {}{}", elapsed(median_ns.0), mostly(report, finding)),
+            format!("{runs}, the usual one {}{}", elapsed(median_ns.0), mostly(report, finding)),
         ),
         FindingKind::SerialisingLock { all_wait_ns, of_lifetime, inside, .. } => {
             let inside = inside.map_or_else(String::new, |inside| {

@@ -4,7 +4,7 @@ use super::calls::Explained;
 use super::{Evidence, Finding, FindingKind, SubGroupSummary};
 use crate::blocking::Cause;
 use crate::clock::Ns;
-use crate::groups::{GroupRow, Outlier, OutlierApi, Why};
+use crate::groups::{GroupRow, Outlier, OutlierApi, SubGroup, Why};
 use crate::rows::ThreadRow;
 use crate::stats::median;
 
@@ -142,12 +142,16 @@ fn straggler(evidence: &Evidence<'_>, group: &GroupRow, slow: &Slow<'_>) -> Opti
 }
 
 /// Finds different behaviours. They are no loss, but important when comparing the threads. Only reported if the group
-/// takes a material time.
+/// takes a material time, and not if all do mostly the same, some more of it than others.
 pub(super) fn sub_groups(
     evidence: &Evidence<'_>,
     (number, group): (u32, &GroupRow),
 ) -> Option<Finding> {
     let first = group.sub_groups.first()?;
+    let leading = |part: &SubGroup| part.apis.first().map(|&(api, _)| api);
+    if group.sub_groups.iter().all(|part| leading(part) == leading(first)) {
+        return None;
+    }
     let kind = FindingKind::SubGroups {
         parts: group
             .sub_groups
