@@ -27,23 +27,30 @@ fn object_name<'r>(report: &'r Report, address: &CodeAddress) -> &'r str {
 /// What was waited for: a variable, an address with the place where it was waited for, a file.
 pub(crate) fn object(report: &Report, process: usize, object: &WaitObject) -> String {
     let name = bare_object(report, process, object);
-    let is_anonymous = matches!(object, WaitObject::Memory(address) if address.svma.is_none());
     let places = report.taken_at.get_or_init(|| taken_at(report));
-    let place = places.get(&(process, object.clone())).filter(|_| is_anonymous);
+    let place = places.get(&(process, object.clone())).filter(|_| is_anonymous(object));
     match place {
         Some(place) => format!("{name} ({place})"),
         None => name,
     }
 }
 
+/// Whether it has no name.
+fn is_anonymous(object: &WaitObject) -> bool {
+    match object {
+        WaitObject::Memory(address) => address.svma.is_none(),
+        WaitObject::Parked(_) => true,
+        WaitObject::File { .. } | WaitObject::None => false,
+    }
+}
+
 /// Where each lock was taken that somebody waited for, and where other words of memory were waited for: in the place with the
-/// longest waits. What is on the heap has no other name.
+/// longest waits. What is on the heap has no other name. (A lock that is known by where its threads wait is called after where it is
+/// released: they all wait at one place of a library.)
 fn taken_at(report: &Report) -> HashMap<(usize, WaitObject), String> {
     let mut longest: HashMap<_, &CauseRow> = HashMap::new();
     for row in report.causes().iter().filter(|row| row.site.is_some()) {
-        let is_anonymous =
-            matches!(&row.object, WaitObject::Memory(address) if address.svma.is_none());
-        if is_anonymous {
+        if is_anonymous(&row.object) {
             let known = longest.entry((row.process, row.object.clone())).or_insert(row);
             if known.wait_ns < row.wait_ns {
                 *known = row;
@@ -51,10 +58,22 @@ fn taken_at(report: &Report) -> HashMap<(usize, WaitObject), String> {
         }
     }
     let named = longest.into_iter().map(|(object, row)| {
-        let done = if row.purpose.is_lock() { "taken in" } else { "waited for in" };
-        (object, format!("{done} {}", site(report, row.process, row.site)))
+        let place = match released_by(row).filter(|_| matches!(row.object, WaitObject::Parked(_))) {
+            Some(party) => format!("released in {}", site(report, party.process, party.site)),
+            None if row.purpose.is_lock() => {
+                format!("taken in {}", site(report, row.process, row.site))
+            }
+            None => format!("waited for in {}", site(report, row.process, row.site)),
+        };
+        (object, place)
     });
     named.collect()
+}
+
+/// Who ended most of the waits, if it is known where.
+fn released_by(row: &CauseRow) -> Option<&Party> {
+    let known = row.wakers.iter().filter(|waker| waker.site.is_some());
+    known.max_by_key(|waker| waker.wait_ns)
 }
 
 /// The same without the place, as one may ask for it.
@@ -63,6 +82,7 @@ pub(crate) fn bare_object(report: &Report, process: usize, object: &WaitObject) 
         WaitObject::None => String::new(),
         WaitObject::File { name } if name.is_empty() => "a closed file".to_owned(),
         WaitObject::File { name } => name.clone(),
+        WaitObject::Parked(_) => "a lock of parking_lot".to_owned(),
         WaitObject::Memory(address) => {
             report.routines().variable(process, address).unwrap_or_else(|| memory(report, address))
         }

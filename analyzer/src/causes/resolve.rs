@@ -8,7 +8,7 @@ use chase_recorder::syscalls::{
     WAKER_TIME,
 };
 
-use super::purpose::Seen;
+use super::purpose::{Seen, is_parked};
 use super::{
     Key, NamingPlaces, PartyKey, PartyKind, PartySums, PathWait, Purpose, Sums, WaitObject, add,
 };
@@ -99,7 +99,9 @@ impl<'a> Run<'a> {
         // Addresses in no file are specific to this process.
         let in_file = |address: &CodeAddress| address.svma.is_some();
         let own = match (&object, &site) {
-            (WaitObject::Memory(address), _) if !in_file(address) => Some(process),
+            (WaitObject::Memory(address) | WaitObject::Parked(address), _) if !in_file(address) => {
+                Some(process)
+            }
             (_, Some(site)) if !in_file(site) => Some(process),
             _ => None,
         };
@@ -244,6 +246,12 @@ impl<'a> Run<'a> {
         object.is_none_or(|object| object.name != overhead::OWN).then_some(address)
     }
 
+    /// Where a thread waits for a lock at a word of its own.
+    fn parked_at(&self, process: usize, row: &Recorded) -> Option<CodeAddress> {
+        let site = self.address(process, row.site)?;
+        is_parked(&self.naming.functions(process, &site)).then_some(site)
+    }
+
     pub(crate) fn object(&self, process: usize, row: &Recorded, api: Option<u32>) -> WaitObject {
         if row.number != FUTEX {
             return match row.object {
@@ -257,6 +265,12 @@ impl<'a> Run<'a> {
         let start = match () {
             () if symbol.contains("join") => return WaitObject::None,
             () if row.holder != 0 => row.object,
+            () if matches!(symbol, "" | "syscall") => {
+                if let Some(site) = self.parked_at(process, row) {
+                    return WaitObject::Parked(site);
+                }
+                row.object
+            }
             () if symbol.starts_with("pthread_cond_") => {
                 row.object.saturating_sub(IN_CONDITION) & !7
             }
@@ -285,6 +299,7 @@ fn shared(address: CodeAddress, own: Option<usize>) -> CodeAddress {
 fn of_all(object: WaitObject, own: Option<usize>) -> WaitObject {
     match object {
         WaitObject::Memory(address) => WaitObject::Memory(shared(address, own)),
+        WaitObject::Parked(site) => WaitObject::Parked(shared(site, own)),
         other => other,
     }
 }
