@@ -27,11 +27,16 @@ impl NamingPlaces for In {
     }
 }
 
-/// Four threads wait for 20, 30, 40 and 50 ms, each for a word of its own that the next one changes, in these functions. Returns
-/// the waits' purpose, the locks, and the finding about a lock with its threads' numbers.
-fn wait_in(
-    functions: &'static [&'static str],
-) -> (Purpose, Vec<(WaitObject, Ns, usize)>, Option<(Ns, FindingKind)>) {
+/// What is said of waits: their purpose; the locks, with the time and the number of threads that waited; what a finding about a lock
+/// saves.
+struct Said {
+    purpose: Purpose,
+    locks: Vec<(WaitObject, Ns, usize)>,
+    found: Option<(Ns, FindingKind)>,
+}
+
+/// Four threads wait for 20, 30, 40 and 50 ms, each for a word of its own that the next one changes, in these functions.
+fn wait_in(functions: &'static [&'static str]) -> Said {
     let (mut pool, mut workers) = (Pool::new(), Vec::new());
     let syscall = pool.process.builder.slot(pool.process.app, Some(pool.process.libb), "syscall");
     pool.workers(WORKERS, |pool, _, thread| {
@@ -75,16 +80,16 @@ fn wait_in(
     let found = findings(&analysis, &groups, &tails, &watched).into_iter();
     let mut found = found.map(|finding| (finding.saves_ns, finding.kind));
     let locks = locks(&watched.causes, &analysis, &held);
-    (
-        watched.causes[0].purpose,
-        locks.into_iter().map(|row| (row.object, row.wait_ns, row.threads)).collect(),
-        found.find(|(_, kind)| matches!(kind, FindingKind::SerialisingLock { .. })),
-    )
+    Said {
+        purpose: watched.causes[0].purpose,
+        locks: locks.into_iter().map(|row| (row.object, row.wait_ns, row.threads)).collect(),
+        found: found.find(|(_, kind)| matches!(kind, FindingKind::SerialisingLock { .. })),
+    }
 }
 
 #[test]
 fn words_of_single_threads_are_one_lock() {
-    let (purpose, locks, found) = wait_in(&[
+    let Said { purpose, locks, found } = wait_in(&[
         "parking_lot_core::thread_parker::imp::ThreadParker::futex_wait",
         "parking_lot::raw_mutex::RawMutex::lock_slow",
     ]);
@@ -100,7 +105,7 @@ fn words_of_single_threads_are_one_lock() {
 
 #[test]
 fn who_reads_and_who_writes_is_told() {
-    let purpose = |slow: &'static [&'static str]| wait_in(slow).0;
+    let purpose = |slow: &'static [&'static str]| wait_in(slow).purpose;
     assert_eq!(
         purpose(&["parking_lot::raw_rwlock::RawRwLock::lock_shared_slow"]),
         Purpose::ReadLock
@@ -111,9 +116,10 @@ fn who_reads_and_who_writes_is_told() {
 
 #[test]
 fn other_words_are_locks_of_their_own() {
-    let (_, locks, _) = wait_in(&["std::sys::sync::mutex::futex::Mutex::lock_contended"]);
+    let Said { locks, .. } = wait_in(&["std::sys::sync::mutex::futex::Mutex::lock_contended"]);
     assert_eq!(locks.len(), WORKERS, "{locks:?}");
     // A condition is no lock, and there may be several at one place.
-    let (purpose, locks, _) = wait_in(&["parking_lot::condvar::Condvar::wait_until_internal"]);
+    let Said { purpose, locks, .. } =
+        wait_in(&["parking_lot::condvar::Condvar::wait_until_internal"]);
     assert_eq!((purpose, locks.len()), (Purpose::Condition, 0));
 }
