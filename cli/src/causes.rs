@@ -15,6 +15,11 @@ pub(crate) fn site(report: &Report, process: usize, site: Option<CodeAddress>) -
     place(report, process, &site).short(object_name(report, &site))
 }
 
+/// Whether that place is in the source of a library, and no more is known.
+pub(crate) fn is_of_library(report: &Report, process: usize, site: Option<CodeAddress>) -> bool {
+    site.is_some_and(|site| place(report, process, &site).is_of_library())
+}
+
 /// The source place of a return address.
 pub(crate) fn place(report: &Report, process: usize, site: &CodeAddress) -> Place {
     report.places.find(report.files(), process, site, AddressKind::ReturnAddress)
@@ -58,22 +63,27 @@ fn taken_at(report: &Report) -> HashMap<(usize, WaitObject), String> {
         }
     }
     let named = longest.into_iter().map(|(object, row)| {
-        let place = match released_by(row).filter(|_| matches!(row.object, WaitObject::Parked(_))) {
-            Some(party) => format!("released in {}", site(report, party.process, party.site)),
-            None if row.purpose.is_lock() => {
-                format!("taken in {}", site(report, row.process, row.site))
+        let at = site(report, row.process, row.site);
+        let released = released_by(report, row);
+        let place = match (&row.object, released) {
+            (WaitObject::Parked(_), Some(place)) => format!("released in {place}"),
+            _ if !row.purpose.is_lock() => format!("waited for in {at}"),
+            (_, Some(place)) if is_of_library(report, row.process, row.site) => {
+                format!("taken in {at}, released in {place}")
             }
-            None => format!("waited for in {}", site(report, row.process, row.site)),
+            _ => format!("taken in {at}"),
         };
         (object, place)
     });
     named.collect()
 }
 
-/// Who ended most of the waits, if it is known where.
-fn released_by(row: &CauseRow) -> Option<&Party> {
-    let known = row.wakers.iter().filter(|waker| waker.site.is_some());
-    known.max_by_key(|waker| waker.wait_ns)
+/// Where the program ended most of the waits, if that is known.
+fn released_by(report: &Report, row: &CauseRow) -> Option<String> {
+    let most = row.wakers.iter().max_by_key(|waker| waker.wait_ns)?;
+    let at = place(report, most.process, &most.site?);
+    let is_known = most.kind == PartyKind::Thread && at.is_known() && !at.is_of_library();
+    is_known.then(|| site(report, most.process, most.site))
 }
 
 /// The same without the place, as one may ask for it.

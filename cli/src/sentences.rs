@@ -132,11 +132,12 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
         FindingKind::BarrierStraggler { useful_ns, median_ns, all_wait_ns, why, .. } => (
             format!("{} wait at a barrier for {who}", the_threads(&group.label)),
             format!(
-                ": {} {place}, the median thread {}{}; they wait {} together",
+                ": {} {place}, the median thread {}{}; they wait {} together{}",
                 elapsed(useful_ns.0),
                 elapsed(median_ns.0),
                 why::in_words(report, finding, *why),
                 elapsed(all_wait_ns.0),
+                finding.blame.as_ref().map_or_else(String::new, |blame| for_what(report, blame)),
             ),
         ),
         FindingKind::StarvedConsumers { of_lifetime, producer, producer_busy, .. } => (
@@ -354,24 +355,29 @@ fn usual(bytes: Option<u64>) -> String {
 /// How long all wait, for what, where, and who holds it meanwhile or ends the waits, doing what.
 fn cause(report: &Report, finding: &Finding) -> String {
     let Some(blame) = &finding.blame else { return String::new() };
-    let mut words = format!(", {} of it", elapsed(blame.wait_ns.0));
-    words += &whereabouts(report, blame);
-    words
+    match &*for_what(report, blame) {
+        "" => because_of(report, blame),
+        what => {
+            format!(", {} of it{what}{}", elapsed(blame.wait_ns.0), because_of(report, blame))
+        }
+    }
 }
 
-/// For what, where, and because of whom.
-fn whereabouts(report: &Report, blame: &Blame) -> String {
+/// For what, and where.
+fn for_what(report: &Report, blame: &Blame) -> String {
     let mut words = String::new();
     let object = causes::blamed_object(report, blame);
     let site = causes::site(report, blame.process, blame.site);
-    // What has no name is called after the place already.
-    let is_said = object.ends_with(&format!(" in {site})"));
+    // What has no name is called after the place already, or after one in the program instead of that.
+    let is_said = object.contains(&format!(" in {site}"))
+        || object.contains("released in ")
+            && causes::is_of_library(report, blame.process, blame.site);
     for (before, what) in [(" for ", object), (" at ", site)] {
         if !what.is_empty() && (before == " for " || !is_said) {
             words += &format!("{before}{what}");
         }
     }
-    words + &because_of(report, blame)
+    words
 }
 
 /// Because of whom, where that is known.

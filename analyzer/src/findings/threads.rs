@@ -1,8 +1,10 @@
 //! Threads that differ from others of their group.
 
 use super::calls::Explained;
+use super::joint::Joint;
 use super::{Evidence, Finding, FindingKind, SubGroupSummary};
 use crate::blocking::Cause;
+use crate::causes::Purpose;
 use crate::clock::Ns;
 use crate::groups::{GroupRow, Outlier, OutlierApi, SubGroup, Why};
 use crate::rows::ThreadRow;
@@ -63,7 +65,13 @@ pub(super) fn slow(
             as_rates: group.as_rates,
             why: why(most.api),
         });
-        found.push(evidence.finding(number, threads, api, most.saves_ns, kind));
+        let barriers = || evidence.causes_of(number).filter(|row| row.purpose == Purpose::Barrier);
+        let blame = match kind {
+            FindingKind::BarrierStraggler { .. } => barriers().collect::<Joint<'_>>().blame(),
+            _ => None,
+        };
+        let finding = evidence.finding(number, threads, api, most.saves_ns, kind);
+        found.push(Finding { blame, ..finding });
     }
     found
 }
