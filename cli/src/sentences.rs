@@ -369,7 +369,7 @@ fn for_what(report: &Report, blame: &Blame) -> String {
     let object = causes::blamed_object(report, blame);
     let site = causes::site(report, blame.process, blame.site);
     // What has no name is called after the place already, or after one in the program instead of that.
-    let is_said = object.contains(&format!(" in {site}"))
+    let is_said = [")", ","].iter().any(|end| object.contains(&format!(" in {site}{end}")))
         || object.contains("released in ")
             && causes::is_of_library(report, blame.process, blame.site);
     for (before, what) in [(" for ", object), (" at ", site)] {
