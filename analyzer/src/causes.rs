@@ -89,6 +89,9 @@ pub struct CauseRow {
 pub enum WaitObject {
     /// A lock, a condition, or anything else made of a futex, at this address.
     Memory(CodeAddress),
+    /// A lock whose threads wait each at a word of its own, so that its address is not known: by the place in the code where they
+    /// wait. Locks of one kind that are waited for at one place are told as one.
+    Parked(CodeAddress),
     /// A file, a connection, a pipe.
     File {
         /// Its path or its ends; empty if it was closed before these were read.
@@ -269,7 +272,7 @@ pub enum LockKey {
 #[must_use]
 pub fn lock_key(object: &WaitObject, process: usize) -> Option<LockKey> {
     match object {
-        WaitObject::Memory(at) => {
+        WaitObject::Memory(at) | WaitObject::Parked(at) => {
             let address = at.svma.unwrap_or(at.avma);
             Some(LockKey::Word(at.object, address, at.svma.is_none().then_some(process)))
         }

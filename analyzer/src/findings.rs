@@ -10,7 +10,8 @@
 //!
 //! Each cause is reported once. A slow call counts for the innermost API that explains half of it. A thread that is
 //! slow because of a slow first call, or because of rare slow calls, is not reported as a slow thread; nor is one
-//! that others wait for at a barrier, which is a straggler.
+//! that others wait for at a barrier, which is a straggler. A call that lasts as long as the program's function that it calls back
+//! is that function's time; where the thread is said to be slow, it is not said again.
 
 mod calls;
 mod ends;
@@ -72,6 +73,9 @@ pub struct Finding {
     /// What is waited for, where, and because of whom, if a companion observed that.
     #[serde(skip)]
     pub blame: Option<Blame>,
+    /// Where the function only lasts as long as what it calls back: that, by number in [`Watched::called_back`].
+    #[serde(skip)]
+    pub called_back: Option<u32>,
     /// The kind of finding, and its figures.
     #[serde(flatten)]
     pub kind: FindingKind,
@@ -153,6 +157,9 @@ pub fn findings(
         found.retain(|stage| !machine::is_of_short_processes(&evidence, stage));
         found.push(short);
     }
+    for finding in &mut found {
+        finding.called_back = evidence.called_back(finding);
+    }
     let mut found = locks::each_once(claimed_once(without_turns(found)));
     found.sort_by_key(|finding| (std::cmp::Reverse(finding.saves_ns), finding.group));
     found.truncate(MOST);
@@ -212,10 +219,31 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
             matches!(&other.kind, Kind::LimitingStage { waiting, .. } if waiting.contains(&group))
         })
     };
+    // A call that lasts as long as what it calls back is one piece of the thread's work.
+    let is_of_slow_thread = |finding: &Finding| {
+        found.iter().any(|other| {
+            let is_work = matches!(
+                other.kind,
+                Kind::SlowThreads { .. }
+                    | Kind::BarrierStraggler { .. }
+                    | Kind::LateAtBarrier { .. }
+                    | Kind::LastToEnd { .. }
+                    | Kind::UnevenWork { .. }
+            );
+            is_work
+                && other.group == finding.group
+                && other.threads.iter().any(|thread| finding.threads.contains(thread))
+        })
+    };
     let is_needed = |finding: &Finding| {
         match finding.kind {
         Kind::SlowFirstCall { .. } | Kind::RareSlowCalls { .. }
             if waits_for_stage(finding.group) =>
+        {
+            false
+        }
+        Kind::SlowFirstCall { .. } | Kind::RareSlowCalls { .. }
+            if finding.called_back.is_some() && is_of_slow_thread(finding) =>
         {
             false
         }
@@ -327,7 +355,32 @@ impl<'a> Evidence<'a> {
         let saves_ns = saves_ns.min(wall);
         let share = if wall > 0.0 { saves_ns / wall } else { 0.0 };
         let saves_ns = Ns::from_f64(saves_ns);
-        Finding { group, threads, api, saves_ns, share, run_saves_ns: None, blame: None, kind }
+        Finding {
+            group,
+            threads,
+            api,
+            saves_ns,
+            share,
+            run_saves_ns: None,
+            blame: None,
+            called_back: None,
+            kind,
+        }
+    }
+
+    /// Returns what the calls that a finding is about call back in the thread that gains most, if that is most of what runs in them.
+    fn called_back(&self, finding: &Finding) -> Option<u32> {
+        use FindingKind as Kind;
+        let is_of_calls = matches!(
+            finding.kind,
+            Kind::SlowThreads { .. }
+                | Kind::BarrierStraggler { .. }
+                | Kind::SlowFirstCall { .. }
+                | Kind::RareSlowCalls { .. }
+        );
+        let (api, &thread) = (finding.api.filter(|_| is_of_calls)?, finding.threads.first()?);
+        let rows = (0..).zip(&self.watched.called_back);
+        rows.filter(|(_, one)| (one.thread, one.api) == (thread, api)).map(|(at, _)| at).next()
     }
 
     /// Returns how much of what a finding saves the run gains, at most.

@@ -77,6 +77,7 @@ mod arguments;
 mod blocked;
 mod blocking;
 mod bounds;
+mod called_back;
 mod callers;
 mod causes;
 mod clock;
@@ -137,6 +138,7 @@ pub use analysis::{Analysis, Selection};
 pub use arguments::{ArgumentRow, ArgumentSizes, ArgumentUnit};
 pub use blocked::{Blocked, BlockedRow, IdleRow, Runnable, blocked};
 pub use blocking::Cause as WaitCause;
+pub use called_back::CalledBack;
 pub use causes::{
     CauseRow, LockKey, NamingPlaces, Party, PartyKind, PathWait, Purpose, WaitObject, causes,
     lock_key,

@@ -6,6 +6,7 @@ use chase_recorder::layout::OWN_CONTEXT_REF;
 use serde::Serialize;
 
 use crate::analysis::Analysis;
+use crate::called_back::{CalledBack, called_back};
 use crate::causes::{CauseRow, NamingPlaces, Run, causes};
 use crate::ends::{LateThread, late_threads};
 use crate::event_loops::{EventLoop, event_loops};
@@ -27,6 +28,8 @@ pub struct Watched {
     pub uneven: Vec<UnevenWork>,
     /// Threads that end long after others that were started with them.
     pub late: Vec<LateThread>,
+    /// What functions of libraries call back, where that takes most of the time of their calls.
+    pub called_back: Vec<CalledBack>,
     /// The long times off the CPU by thread of the analysis; `None` if there are none, or if some are missing.
     pub(crate) times: Option<Vec<OffCpuTimes>>,
     /// The number of processors of the machine, if known.
@@ -102,6 +105,7 @@ impl Watched {
             event_loops: event_loops(images, analysis, groups, naming),
             uneven,
             late,
+            called_back: called_back(images, analysis, groups),
             times: Some(times).filter(|times| !is_lost && times.iter().any(has_waits)),
             processors: processors.filter(|&processors| processors > 0),
         }

@@ -251,6 +251,19 @@ fn two_behaviours_behind_one_start_routine() {
 }
 
 #[test]
+fn more_and_less_of_the_same_is_one_behaviour() {
+    let mut pool = Pool::new();
+    pool.workers(10, |pool, number, thread| {
+        let other = if number % 2 == 0 { 6 * US } else { US };
+        pool.call(thread, pool.work, 10 * US + number as u64, 1_000);
+        pool.call(thread, pool.other, other, 1_000);
+    });
+    let outcome = pool.finish();
+    assert_eq!(outcome.group(10).sub_groups.len(), 2, "the clusters are there");
+    assert!(outcome.findings.is_empty(), "{:#?}", outcome.findings);
+}
+
+#[test]
 fn a_slow_thread_is_compared_with_those_that_do_the_same() {
     let mut pool = Pool::new();
     pool.workers(16, |pool, number, thread| {

@@ -3,7 +3,9 @@
 mod pool;
 mod process;
 
-use chase_analyzer::{FindingKind, Ns, PartLevel, Reason, Why, group_tree, waits};
+use chase_analyzer::{
+    Closure, FindingKind, Groups, Naming, Ns, PartLevel, Reason, ThreadRow, Why, group_tree, waits,
+};
 use pool::{MS, Pool, US};
 
 /// Ten thousand threads, fifty at a time.
@@ -117,6 +119,53 @@ fn groups_keep_apart_what_runs_different_code() {
     assert_eq!(labels, [("app+0x1100", 3), ("app+0x1200", 1), ("main of app", 1)]);
     // They all do the same, whatever they are called.
     assert!(outcome.groups.rows.iter().all(|row| row.parts.is_empty()));
+}
+
+/// Closures of one function, of which only the first one's own line is known, if any.
+struct Closures;
+
+impl Naming for Closures {
+    fn runs(&self, _: &ThreadRow) -> Option<String> {
+        Some("main::{closure}".to_owned())
+    }
+
+    fn closure(&self, thread: &ThreadRow) -> Option<Closure> {
+        let svma = thread.start_routine?.svma?;
+        let (source, is_in_program) = match svma {
+            0x1100 => ("main.rs:10", true),
+            _ => ("backtrace.rs:162", false),
+        };
+        Some(Closure { svma, source: Some(source.to_owned()), is_in_program })
+    }
+
+    fn created_in(&self, _: &ThreadRow) -> Option<String> {
+        None
+    }
+}
+
+#[test]
+fn closures_whose_lines_are_a_librarys_are_called_by_their_threads_names() {
+    let labels = |names: [&str; 4]| {
+        let mut pool = Pool::new();
+        for (name, routine) in names.into_iter().zip([0x100, 0x200, 0x300, 0x300]) {
+            let thread = pool.thread(name, routine);
+            pool.process.builder.timeline(thread).work(MS).end();
+        }
+        let groups = Groups::new(&pool.finish().analysis, &Closures);
+        let labels = groups.rows.into_iter().map(|row| row.label);
+        let mut labels: Vec<_> = labels.filter(|label| label.contains("closure")).collect();
+        labels.sort_unstable();
+        labels
+    };
+    assert_eq!(
+        labels(["reader", "parser", "writer-1", "writer-2"]),
+        ["main::{closure} at main.rs:10", "main::{closure} “parser”", "main::{closure} “writer-*”"]
+    );
+    // Threads with several names have none in common.
+    assert_eq!(
+        labels(["reader", "parser", "writer", "printer"])[0],
+        "main::{closure} at backtrace.rs:162"
+    );
 }
 
 /// Names and creation sites open a level below the start routine where they go with what threads do.

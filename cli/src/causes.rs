@@ -15,6 +15,11 @@ pub(crate) fn site(report: &Report, process: usize, site: Option<CodeAddress>) -
     place(report, process, &site).short(object_name(report, &site))
 }
 
+/// Whether that place is in the source of a library, and no more is known.
+pub(crate) fn is_of_library(report: &Report, process: usize, site: Option<CodeAddress>) -> bool {
+    site.is_some_and(|site| place(report, process, &site).is_of_library())
+}
+
 /// The source place of a return address.
 pub(crate) fn place(report: &Report, process: usize, site: &CodeAddress) -> Place {
     report.places.find(report.files(), process, site, AddressKind::ReturnAddress)
@@ -27,23 +32,30 @@ fn object_name<'r>(report: &'r Report, address: &CodeAddress) -> &'r str {
 /// What was waited for: a variable, an address with the place where it was waited for, a file.
 pub(crate) fn object(report: &Report, process: usize, object: &WaitObject) -> String {
     let name = bare_object(report, process, object);
-    let is_anonymous = matches!(object, WaitObject::Memory(address) if address.svma.is_none());
     let places = report.taken_at.get_or_init(|| taken_at(report));
-    let place = places.get(&(process, object.clone())).filter(|_| is_anonymous);
+    let place = places.get(&(process, object.clone())).filter(|_| is_anonymous(object));
     match place {
         Some(place) => format!("{name} ({place})"),
         None => name,
     }
 }
 
+/// Whether it has no name.
+fn is_anonymous(object: &WaitObject) -> bool {
+    match object {
+        WaitObject::Memory(address) => address.svma.is_none(),
+        WaitObject::Parked(_) => true,
+        WaitObject::File { .. } | WaitObject::None => false,
+    }
+}
+
 /// Where each lock was taken that somebody waited for, and where other words of memory were waited for: in the place with the
-/// longest waits. What is on the heap has no other name.
+/// longest waits. What is on the heap has no other name. (A lock that is known by where its threads wait is called after where it is
+/// released: they all wait at one place of a library.)
 fn taken_at(report: &Report) -> HashMap<(usize, WaitObject), String> {
     let mut longest: HashMap<_, &CauseRow> = HashMap::new();
     for row in report.causes().iter().filter(|row| row.site.is_some()) {
-        let is_anonymous =
-            matches!(&row.object, WaitObject::Memory(address) if address.svma.is_none());
-        if is_anonymous {
+        if is_anonymous(&row.object) {
             let known = longest.entry((row.process, row.object.clone())).or_insert(row);
             if known.wait_ns < row.wait_ns {
                 *known = row;
@@ -51,10 +63,27 @@ fn taken_at(report: &Report) -> HashMap<(usize, WaitObject), String> {
         }
     }
     let named = longest.into_iter().map(|(object, row)| {
-        let done = if row.purpose.is_lock() { "taken in" } else { "waited for in" };
-        (object, format!("{done} {}", site(report, row.process, row.site)))
+        let at = site(report, row.process, row.site);
+        let released = released_by(report, row);
+        let place = match (&row.object, released) {
+            (WaitObject::Parked(_), Some(place)) => format!("released in {place}"),
+            _ if !row.purpose.is_lock() => format!("waited for in {at}"),
+            (_, Some(place)) if is_of_library(report, row.process, row.site) => {
+                format!("taken in {at}, released in {place}")
+            }
+            _ => format!("taken in {at}"),
+        };
+        (object, place)
     });
     named.collect()
+}
+
+/// Where the program ended most of the waits, if that is known.
+fn released_by(report: &Report, row: &CauseRow) -> Option<String> {
+    let most = row.wakers.iter().max_by_key(|waker| waker.wait_ns)?;
+    let at = place(report, most.process, &most.site?);
+    let is_known = most.kind == PartyKind::Thread && at.is_known() && !at.is_of_library();
+    is_known.then(|| site(report, most.process, most.site))
 }
 
 /// The same without the place, as one may ask for it.
@@ -63,6 +92,7 @@ pub(crate) fn bare_object(report: &Report, process: usize, object: &WaitObject) 
         WaitObject::None => String::new(),
         WaitObject::File { name } if name.is_empty() => "a closed file".to_owned(),
         WaitObject::File { name } => name.clone(),
+        WaitObject::Parked(_) => "a lock of parking_lot".to_owned(),
         WaitObject::Memory(address) => {
             report.routines().variable(process, address).unwrap_or_else(|| memory(report, address))
         }

@@ -243,10 +243,36 @@ impl Place {
         }
     }
 
+    /// Whether a line of its source is known.
+    pub(crate) fn is_known(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Whether all of it is source of a library, as far as is known.
+    pub(crate) fn is_of_library(&self) -> bool {
+        let (_, file, _) = self.nearest();
+        file.is_some_and(is_of_library)
+    }
+
+    /// The function that is named, with file and line. Code of the program may be part of a function of a library, such as a closure of
+    /// one that calls it: what is said then is where it is in the program.
+    fn nearest(&self) -> (Option<&str>, Option<&str>, Option<u32>) {
+        let of_program = |frame: &&Inlined| {
+            frame.function.is_some()
+                && frame.file.as_deref().is_some_and(|file| !is_of_library(file))
+        };
+        let inlined = || self.inlined.iter().find(of_program);
+        match self.file.as_deref().filter(|file| is_of_library(file)).and_then(|_| inlined()) {
+            Some(frame) => (frame.function.as_deref(), frame.file.as_deref(), frame.line),
+            None => (self.function.as_deref(), self.file.as_deref(), self.line),
+        }
+    }
+
     /// For a table: `worker pool.c:42`, or what comes nearest to it.
     pub(crate) fn short(&self, names_object: &str) -> String {
-        let function = self.function.as_deref().map(shorten);
-        let line = match (&self.file, self.line) {
+        let (function, file, line) = self.nearest();
+        let function = function.map(shorten);
+        let line = match (file, line) {
             (Some(file), Some(line)) => format!("{}:{line}", file_name(file)),
             _ => String::new(),
         };
@@ -257,6 +283,18 @@ impl Place {
             (None, None) => format!("{:#x}", self.avma),
         }
     }
+}
+
+/// Whether a source file is one of a library that is compiled into the program: Rust's, of C++, or a package of `cargo`.
+pub(crate) fn is_of_library(file: &str) -> bool {
+    const LIBRARIES: &[&str] = &[
+        "/lib/rustlib/src/rust/library/",
+        "/.cargo/registry/src/",
+        "/.cargo/git/checkouts/",
+        "/include/c++/",
+    ];
+    let is_rusts = file.starts_with("/rustc/") && file.contains("/library/");
+    is_rusts || LIBRARIES.iter().any(|part| file.contains(part))
 }
 
 /// The object as the symbolizer knows it.
@@ -299,6 +337,36 @@ pub(crate) fn file_name(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_closure_in_a_function_of_a_library_is_at_its_place_in_the_program() {
+        let std =
+            "/rustc/59807616e1fa2540724bfbac14d7976d7e4a3860/library/std/src/sys/backtrace.rs";
+        let inlined = |function: &str, file: &str, line| Inlined {
+            function: Some(function.to_owned()),
+            file: Some(file.to_owned()),
+            line: Some(line),
+        };
+        let mut place = Place {
+            function: Some("__rust_begin_short_backtrace".to_owned()),
+            file: Some(std.to_owned()),
+            line: Some(166),
+            inlined: vec![
+                inlined("unlock", "/home/me/.cargo/registry/src/index/lock-1.0/src/lib.rs", 3),
+                inlined("app::work", "/home/me/app/src/main.rs", 12),
+                inlined("app::run", "/home/me/app/src/main.rs", 40),
+            ],
+            ..Place::default()
+        };
+        assert_eq!(place.short("app"), "app::work main.rs:12");
+        assert!(!place.is_of_library());
+        place.inlined.truncate(1);
+        assert_eq!(place.short("app"), "__rust_begin_short_backtrace backtrace.rs:166");
+        assert!(place.is_of_library());
+        // What is not of a library is named as a whole.
+        place.file = Some("/home/me/app/src/main.rs".to_owned());
+        assert_eq!(place.short("app"), "__rust_begin_short_backtrace main.rs:166");
+    }
 
     #[test]
     fn functions_without_a_name_are_called_by_their_place() {

@@ -3,7 +3,7 @@
 use chase_analyzer::{Closure, CodeAddress, Naming, NamingPlaces, ThreadRow};
 use chase_symbols::{ThreadKind, shorten};
 
-use crate::places::{AddressKind, Files, Places, file_name, key};
+use crate::places::{AddressKind, Files, Places, file_name, is_of_library, key};
 use crate::thread_functions;
 
 /// Names start routines from symbol tables.
@@ -37,8 +37,9 @@ impl Naming for Routines<'_> {
         let function = self.places.thread_function(self.files, thread)?;
         let is_closure = function.kind == ThreadKind::Rust && function.name.contains("{{closure}}");
         let (_, svma) = function.code.filter(|_| is_closure)?;
+        let is_in_program = function.source.as_ref().is_some_and(|(file, _)| !is_of_library(file));
         let source = function.source.map(|(file, line)| format!("{}:{line}", file_name(&file)));
-        Some(Closure { svma, source })
+        Some(Closure { svma, source, is_in_program })
     }
 
     fn created_in(&self, thread: &ThreadRow) -> Option<String> {

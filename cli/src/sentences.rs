@@ -1,5 +1,6 @@
 //! Findings in words, and the commands that show more of them.
 
+mod called_back;
 mod command;
 mod ends;
 mod uses;
@@ -16,6 +17,7 @@ use crate::event_loops;
 use crate::report::Report;
 use crate::terminal::{count, elapsed, percent, plural};
 use crate::uneven;
+pub(crate) use called_back::function as called_back;
 pub(crate) use command::{command, view_command};
 
 /// What stands for code outside of library calls.
@@ -60,7 +62,15 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
     let (who, verb) = who(report, finding, group);
     let api = api(report, finding.api);
     let own = finding.api.is_none();
-    let place = if own { "in its own code".to_owned() } else { format!("in {api}") };
+    let calls_back = called_back::function(report, finding);
+    let place = match &calls_back {
+        Some(function) => format!("in {function}, which {api} calls back"),
+        None if own => "in its own code".to_owned(),
+        None => format!("in {api}"),
+    };
+    let runs = calls_back.map_or_else(String::new, |function| {
+        format!(", most of it to run {function}, called back")
+    });
     match &finding.kind {
         FindingKind::SlowThreads { useful_ns, median_ns, as_rates, why, .. } => {
             let rate = if *as_rates { " (at the rate of its lifetime)" } else { "" };
@@ -90,7 +100,11 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                     at(report, finding),
                     elapsed(first_ns.0),
                 ),
-                format!("{inside}, later ones {}{}", elapsed(median_ns.0), mostly(report, finding),),
+                format!(
+                    "{inside}{runs}, later ones {}{}",
+                    elapsed(median_ns.0),
+                    mostly(report, finding),
+                ),
             )
         }
         FindingKind::RareSlowCalls { calls, slow_calls, slow_ns, median_ns, .. } => (
@@ -104,7 +118,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 if *slow_calls == 1 { "" } else { " together" },
                 mostly_at(report, finding),
             ),
-            format!(", the usual one {}{}", elapsed(median_ns.0), mostly(report, finding)),
+            format!("{runs}, the usual one {}{}", elapsed(median_ns.0), mostly(report, finding)),
         ),
         FindingKind::SerialisingLock { all_wait_ns, of_lifetime, inside, others, .. } => {
             let inside = inside.map_or_else(String::new, |inside| {
@@ -124,11 +138,12 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
         FindingKind::BarrierStraggler { useful_ns, median_ns, all_wait_ns, why, .. } => (
             format!("{} wait at a barrier for {who}", the_threads(&group.label)),
             format!(
-                ": {} {place}, the median thread {}{}; they wait {} together",
+                ": {} {place}, the median thread {}{}; they wait {} together{}",
                 elapsed(useful_ns.0),
                 elapsed(median_ns.0),
                 why::in_words(report, finding, *why),
                 elapsed(all_wait_ns.0),
+                finding.blame.as_ref().map_or_else(String::new, |blame| for_what(report, blame)),
             ),
         ),
         FindingKind::StarvedConsumers { of_lifetime, producer, producer_busy, .. } => (
@@ -331,24 +346,29 @@ fn mostly(report: &Report, finding: &Finding) -> String {
 /// How long all wait, for what, where, and who holds it meanwhile or ends the waits, doing what.
 fn cause(report: &Report, finding: &Finding) -> String {
     let Some(blame) = &finding.blame else { return String::new() };
-    let mut words = format!(", {} of it", elapsed(blame.wait_ns.0));
-    words += &whereabouts(report, blame);
-    words
+    match &*for_what(report, blame) {
+        "" => because_of(report, blame),
+        what => {
+            format!(", {} of it{what}{}", elapsed(blame.wait_ns.0), because_of(report, blame))
+        }
+    }
 }
 
-/// For what, where, and because of whom.
-fn whereabouts(report: &Report, blame: &Blame) -> String {
+/// For what, and where.
+fn for_what(report: &Report, blame: &Blame) -> String {
     let mut words = String::new();
     let object = causes::blamed_object(report, blame);
     let site = causes::site(report, blame.process, blame.site);
-    // What has no name is called after the place already.
-    let is_said = object.ends_with(&format!(" in {site})"));
+    // What has no name is called after the place already, or after one in the program instead of that.
+    let is_said = [")", ","].iter().any(|end| object.contains(&format!(" in {site}{end}")))
+        || object.contains("released in ")
+            && causes::is_of_library(report, blame.process, blame.site);
     for (before, what) in [(" for ", object), (" at ", site)] {
         if !what.is_empty() && (before == " for " || !is_said) {
             words += &format!("{before}{what}");
         }
     }
-    words + &because_of(report, blame)
+    words
 }
 
 /// Because of whom, where that is known.

@@ -6,7 +6,7 @@ use chase_analyzer::{CodeAddress, ThreadRow};
 use chase_symbols::{ObjectKey, ThreadFunction, ThreadKind, ThreadStart, Word, shorten};
 use serde::Serialize;
 
-use crate::places::{AddressKind, Files, Fingerprint, Places, file_name, key};
+use crate::places::{AddressKind, Files, Fingerprint, Places, file_name, is_of_library, key};
 
 /// A thread's function as JSON has it.
 #[derive(Clone, Debug, Serialize)]
@@ -99,7 +99,9 @@ pub(crate) fn short_name(function: &ThreadFunction) -> String {
 /// For a table: `worker pool.c:42`, or what comes nearest to it.
 pub(crate) fn short(function: &ThreadFunction) -> String {
     let name = short_name(function);
-    match (&function.source, &function.code) {
+    // Where a library calls a closure says nothing of it.
+    let source = function.source.as_ref().filter(|(file, _)| !is_of_library(file));
+    match (source, &function.code) {
         (Some((file, line)), _) => format!("{name} {}:{line}", file_name(file)),
         (None, Some((object, _)))
             if function.kind == ThreadKind::Plain && !name.contains("+0x") =>

@@ -2,6 +2,8 @@
 // cause: barrier-straggler
 // says: in its own code
 // group: worker
+// object: phase
+// site: worker barrier_work.c:
 #include "planted.h"
 
 enum { THREADS = 3, STEPS = 15 };

@@ -72,6 +72,8 @@ planted! {
     a_long_task_in_a_pool: "uneven_tasks.rs",
     an_event_loop_held_up: "held_up.c",
     threads_that_take_turns_at_monitors: "monitor.c",
+    a_slow_callback: "slow_callback.c",
+    a_pool_of_connections_in_cpp: "condition_pool.cpp",
     a_library_that_is_slow_to_start: "slow_loading.c",
     an_event_loop_of_io_uring_held_up: "held_up_ring.c",
     an_event_loop_held_up_in_python: "held_up.py",

@@ -90,6 +90,22 @@ pub(crate) const ALLOCATOR: &[&str] = &[
     "_ZdaPv",
 ];
 
+/// Functions of read-write locks in which who writes waits: Rust's, and those of `parking_lot`.
+const PARKED_WRITERS: &[&str] = &[
+    "write_contended",
+    "lock_exclusive_slow",
+    "lock_upgradable_slow",
+    "upgrade_slow",
+    "wait_for_readers",
+];
+
+/// Whether one of these functions, inlined first, waits for a lock at a word that is the thread's: those of `parking_lot`, whose
+/// locks are a byte each. (Its conditions are not told apart by place: a program has several at one.)
+pub(super) fn is_parked(functions: &[String]) -> bool {
+    let any = |part: &str| functions.iter().any(|name| name.contains(part));
+    any("parking_lot") && (any("raw_mutex") || any("raw_rwlock"))
+}
+
 impl Purpose {
     pub(super) fn from_wait(seen: &Seen<'_>) -> Self {
         match seen.syscall {
@@ -151,8 +167,8 @@ impl Purpose {
         let is_barrier = || waker().iter().any(|name| name.contains("arrier"));
         match () {
             () if any("arrier") => Self::Barrier,
-            () if any("read_contended") => Self::ReadLock,
-            () if any("write_contended") => Self::WriteLock,
+            () if any("read_contended") || any("lock_shared_slow") => Self::ReadLock,
+            () if PARKED_WRITERS.iter().any(|part| any(part)) => Self::WriteLock,
             () if any("lock_contended") || any("lock_slow") => Self::Lock,
             () if any("ondvar") && is_barrier() => Self::Barrier,
             () if any("ondvar") || any("park") => Self::Condition,

@@ -8,7 +8,7 @@ use chase_recorder::syscalls::{
     WAKER_TIME,
 };
 
-use super::purpose::Seen;
+use super::purpose::{Seen, is_parked};
 use super::{
     Key, NamingPlaces, PartyKey, PartyKind, PartySums, PathWait, Purpose, Sums, WaitObject, add,
 };
@@ -18,6 +18,7 @@ use crate::analysis::Analysis;
 use crate::groups::Groups;
 use crate::image::Image;
 use crate::overhead;
+use crate::rows::ObjectRow;
 use crate::syscalls::Places;
 
 /// `futex(2)`.
@@ -26,6 +27,8 @@ const FUTEX: u32 = 202;
 /// an object that is aligned to 8 (glibc since 2.25, `struct_mutex.h` and `bits/thread-shared-types.h`).
 const IN_CONDITION: u64 = 40;
 const IN_RWLOCK: u64 = 8;
+/// Of sampled calls, so many are made at a place that stands for all.
+const MOSTLY: f64 = 0.5;
 
 /// The threads, contexts and addresses of all images.
 pub(crate) struct Run<'a> {
@@ -39,7 +42,7 @@ pub(crate) struct Run<'a> {
     by_pid: HashMap<u32, usize>,
 }
 
-/// An image that was watched: its threads by number in the analysis, its contexts by API.
+/// An image that was watched: its threads and contexts by number in the analysis.
 struct OfImage {
     places: Places,
     addresses: AddressMap,
@@ -75,8 +78,8 @@ impl<'a> Run<'a> {
                 let Some(&number) = rows.get(&(process, record.index)) else { continue };
                 places.add_thread(number as u32, record.tid, record.root_ref);
                 for (context, part) in thread.contexts().zip(&analysis.threads[number].contexts) {
-                    let api = analysis.contexts[part.context as usize].api;
-                    places.add_context(number as u32, record.tid, context.reference, api);
+                    let (number, reference) = (number as u32, context.reference);
+                    places.add_context(number, record.tid, reference, part.context);
                 }
             }
             let object_of = |object: &Object<'_>| {
@@ -99,12 +102,15 @@ impl<'a> Run<'a> {
         // Addresses in no file are specific to this process.
         let in_file = |address: &CodeAddress| address.svma.is_some();
         let own = match (&object, &site) {
-            (WaitObject::Memory(address), _) if !in_file(address) => Some(process),
+            (WaitObject::Memory(address) | WaitObject::Parked(address), _) if !in_file(address) => {
+                Some(process)
+            }
             (_, Some(site)) if !in_file(site) => Some(process),
             _ => None,
         };
         let syscall = (row.number != NO_SYSCALL).then_some(row.number);
         let purpose = self.purpose(process, row, api, site.as_ref(), &object);
+        let site = self.of_program(process, (row.context_ref, row.tid), site);
         let site = site.map(|site| shared(site, own));
         let key = (group, api, site, syscall, of_all(object, own), purpose, own);
         let sums = sums.entry(key).or_insert_with(|| Sums { process, ..Sums::default() });
@@ -133,6 +139,7 @@ impl<'a> Run<'a> {
     pub(crate) fn wait(&self, process: usize, row: &Recorded, api: Option<u32>) -> PathWait {
         let (object, site) = (self.object(process, row, api), self.address(process, row.site));
         let purpose = self.purpose(process, row, api, site.as_ref(), &object);
+        let site = self.of_program(process, (row.context_ref, row.tid), site);
         let site = site.map(|site| shared(site, None));
         PathWait { api, site, process, object: of_all(object, None), purpose }
     }
@@ -211,7 +218,8 @@ impl<'a> Run<'a> {
     ) -> (PartyKey, Option<u32>) {
         let (thread, api) = self.place(process, reference, tid);
         let group = thread.and_then(|thread| self.groups.of_thread.get(thread as usize).copied());
-        let site = self.address(process, site).map(|site| shared(site, None));
+        let site = self.of_program(process, (reference, tid), self.address(process, site));
+        let site = site.map(|site| shared(site, None));
         // Addresses in no file are specific to this process.
         let own = site.filter(|site| site.svma.is_none()).map(|_| process);
         ((PartyKind::Thread, group, api, site, String::new(), own), thread)
@@ -226,8 +234,45 @@ impl<'a> Run<'a> {
     ) -> (Option<u32>, Option<u32>) {
         let Some(image) = &self.images[process] else { return (None, None) };
         let (thread, place) = image.places.place_of(reference, tid);
-        // The place for no context is beyond all APIs.
-        (thread, Some(place).filter(|&api| (api as usize) < self.analysis.apis.len()))
+        // The place for no context is beyond all of them.
+        (thread, self.analysis.contexts.get(place as usize).map(|context| context.api))
+    }
+
+    /// The place in the program nearest to a call: its own; or, where that is not known, since a library made the call by a jump
+    /// at its function's end, or where it is in the library of C++, that of the call around it. Only contexts that are told apart by
+    /// places have that (`CHASE_SITES`), and those of which calls were sampled.
+    fn of_program(
+        &self,
+        process: usize,
+        (reference, tid): (u32, u32),
+        site: Option<CodeAddress>,
+    ) -> Option<CodeAddress> {
+        if site.is_some_and(|site| !self.is_in_runtime(&site)) {
+            return site;
+        }
+        let (_, mut place) = self.images[process].as_ref()?.places.place_of(reference, tid);
+        let contexts = &self.analysis.contexts;
+        while let Some(context) = contexts.get(place as usize) {
+            let most = || context.places.iter().find(|place| place.share >= MOSTLY);
+            let around = context.site.or_else(|| most().and_then(|place| place.address));
+            // (Elsewhere an address in no file is another.)
+            let is_known = |at: &CodeAddress| at.svma.is_some() && !self.is_in_runtime(at);
+            if let Some(around) = around.filter(is_known) {
+                return Some(around);
+            }
+            let Some(parent) = context.parent else { break };
+            place = parent;
+        }
+        site
+    }
+
+    /// Whether a place is in the library of C++, whose functions stand for what the program does.
+    fn is_in_runtime(&self, site: &CodeAddress) -> bool {
+        let object = site.object.and_then(|object| self.analysis.objects.get(object as usize));
+        let is = |row: &ObjectRow| {
+            ["libstdc++.", "libc++."].iter().any(|name| row.name.starts_with(name))
+        };
+        object.is_some_and(is)
     }
 
     /// What was loaded where in a process that was watched.
@@ -244,6 +289,12 @@ impl<'a> Run<'a> {
         object.is_none_or(|object| object.name != overhead::OWN).then_some(address)
     }
 
+    /// Where a thread waits for a lock at a word of its own.
+    fn parked_at(&self, process: usize, row: &Recorded) -> Option<CodeAddress> {
+        let site = self.address(process, row.site)?;
+        is_parked(&self.naming.functions(process, &site)).then_some(site)
+    }
+
     pub(crate) fn object(&self, process: usize, row: &Recorded, api: Option<u32>) -> WaitObject {
         if row.number != FUTEX {
             return match row.object {
@@ -257,6 +308,12 @@ impl<'a> Run<'a> {
         let start = match () {
             () if symbol.contains("join") => return WaitObject::None,
             () if row.holder != 0 => row.object,
+            () if matches!(symbol, "" | "syscall") => {
+                if let Some(site) = self.parked_at(process, row) {
+                    return WaitObject::Parked(site);
+                }
+                row.object
+            }
             () if symbol.starts_with("pthread_cond_") => {
                 row.object.saturating_sub(IN_CONDITION) & !7
             }
@@ -285,6 +342,7 @@ fn shared(address: CodeAddress, own: Option<usize>) -> CodeAddress {
 fn of_all(object: WaitObject, own: Option<usize>) -> WaitObject {
     match object {
         WaitObject::Memory(address) => WaitObject::Memory(shared(address, own)),
+        WaitObject::Parked(site) => WaitObject::Parked(shared(site, own)),
         other => other,
     }
 }

@@ -91,16 +91,18 @@ impl Explained {
         // If the scheduler was observed: other threads ran meanwhile, so the function was not slow. (After a wait, however short,
         // a thread has to be put on a processor: that is in each call that waits, and makes none slow.)
         let woken = after_waits(evidence);
-        let preempted = |thread: u32, api: u32, excess_ns: f64| {
+        let preempted_ns = |thread: u32, api: u32| {
             let apis = &evidence.analysis.threads[thread as usize].apis;
             let found = apis.iter().find(|row| row.api == api);
             let ns = found.map_or(0.0, |row| row.preempted_ns.as_f64());
-            ns - woken.get(&(thread, api)).unwrap_or(&0.0) >= EXPLAINS * excess_ns
+            (ns - woken.get(&(thread, api)).unwrap_or(&0.0)).max(0.0)
         };
-        // If a companion saw that the call waited for other threads, other findings report that.
+        // If a companion saw that the call waited for other threads, other findings report that. On a busy machine, half of such a
+        // call's time may be for neither reason, but is for both.
         let awaited = waits_for_threads(evidence);
-        let waited = |thread: u32, api: u32, excess_ns: f64| {
-            awaited.get(&(thread, api)).is_some_and(|&ns| ns >= EXPLAINS * excess_ns)
+        let kept_waiting = |thread: u32, api: u32, excess_ns: f64| {
+            let awaited_ns = awaited.get(&(thread, api)).copied().unwrap_or(0.0);
+            awaited_ns + preempted_ns(thread, api) >= EXPLAINS * excess_ns
         };
         let firsts: HashMap<(u32, u32), f64> = excesses(
             evidence.tails.first_calls.iter().map(|c| (c.thread, c.context, c.excess_ns())),
@@ -111,8 +113,7 @@ impl Explained {
             .first_calls
             .iter()
             .filter(|call| !waits(call.api) && !outer.contains_key(&(call.thread, call.context)))
-            .filter(|call| !preempted(call.thread, call.api, call.excess_ns()))
-            .filter(|call| !waited(call.thread, call.api, call.excess_ns()))
+            .filter(|call| !kept_waiting(call.thread, call.api, call.excess_ns()))
             .copied()
             .collect();
         let first_of: HashMap<(u32, u32), &FirstCall> = evidence
@@ -139,8 +140,7 @@ impl Explained {
             .filter(|calls| {
                 !waits(calls.api) && !outer.contains_key(&(calls.thread, calls.context))
             })
-            .filter(|calls| !preempted(calls.thread, calls.api, calls.excess_ns()))
-            .filter(|calls| !waited(calls.thread, calls.api, calls.excess_ns()))
+            .filter(|calls| !kept_waiting(calls.thread, calls.api, calls.excess_ns()))
             .collect();
         let mut excess = HashMap::new();
         let all = kept_firsts.iter().map(|call| (call.thread, call.api, call.excess_ns()));

@@ -60,6 +60,9 @@ pub(super) fn waits(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) 
     };
     let blame = joint.blame()?;
     let finding = evidence.finding(number, named(waits), blame.api, saves_ns, kind);
-    // Each thread waits at a place of its own.
-    Some(Finding { blame: Some(super::Blame { object: None, ..blame }), ..finding })
+    // Mostly, each thread waits at a place of its own.
+    let same = joint.rows.iter().filter(|row| Some(&row.object) == blame.object.as_ref());
+    let same_ns: f64 = same.map(|row| row.wait_ns.as_f64()).sum();
+    let object = blame.object.clone().filter(|_| same_ns >= MOSTLY * joint.wait_ns());
+    Some(Finding { blame: Some(super::Blame { object, ..blame }), ..finding })
 }

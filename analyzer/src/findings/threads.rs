@@ -1,10 +1,12 @@
 //! Threads that differ from others of their group.
 
 use super::calls::Explained;
+use super::joint::Joint;
 use super::{Evidence, Finding, FindingKind, SubGroupSummary};
 use crate::blocking::Cause;
+use crate::causes::Purpose;
 use crate::clock::Ns;
-use crate::groups::{GroupRow, Outlier, OutlierApi, Why};
+use crate::groups::{GroupRow, Outlier, OutlierApi, SubGroup, Why};
 use crate::rows::ThreadRow;
 use crate::stats::median;
 
@@ -63,7 +65,13 @@ pub(super) fn slow(
             as_rates: group.as_rates,
             why: why(most.api),
         });
-        found.push(evidence.finding(number, threads, api, most.saves_ns, kind));
+        let barriers = || evidence.causes_of(number).filter(|row| row.purpose == Purpose::Barrier);
+        let blame = match kind {
+            FindingKind::BarrierStraggler { .. } => barriers().collect::<Joint<'_>>().blame(),
+            _ => None,
+        };
+        let finding = evidence.finding(number, threads, api, most.saves_ns, kind);
+        found.push(Finding { blame, ..finding });
     }
     found
 }
@@ -142,12 +150,16 @@ fn straggler(evidence: &Evidence<'_>, group: &GroupRow, slow: &Slow<'_>) -> Opti
 }
 
 /// Finds different behaviours. They are no loss, but important when comparing the threads. Only reported if the group
-/// takes a material time.
+/// takes a material time, and not if all do mostly the same, some more of it than others.
 pub(super) fn sub_groups(
     evidence: &Evidence<'_>,
     (number, group): (u32, &GroupRow),
 ) -> Option<Finding> {
     let first = group.sub_groups.first()?;
+    let leading = |part: &SubGroup| part.apis.first().map(|&(api, _)| api);
+    if group.sub_groups.iter().all(|part| leading(part) == leading(first)) {
+        return None;
+    }
     let kind = FindingKind::SubGroups {
         parts: group
             .sub_groups

@@ -85,7 +85,12 @@ pub(super) fn row(
         start_routine: first.start_routine.filter(|_| key.routine.is_some()),
         creation_site: first.creation_site.filter(|_| key.routine.is_some()),
         name: common_name(&threads),
-        source: key.closure.and_then(|_| naming.closure(first)?.source),
+        source: key.closure.and_then(|_| {
+            let closure = naming.closure(first)?;
+            // The threads' name tells more than a line of a library.
+            let is_named = !common_name(&threads).is_empty();
+            closure.source.filter(|_| closure.is_in_program || !is_named)
+        }),
         threads: threads.len(),
         concurrency: concurrency(&threads),
         wall_ns,

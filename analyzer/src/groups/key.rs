@@ -33,6 +33,8 @@ pub struct Closure {
     pub svma: u64,
     /// Its source file and line, if known: `pool.rs:42`.
     pub source: Option<String>,
+    /// Whether that is in the program; otherwise it is in a library that is part of it, such as where Rust's calls the closure.
+    pub is_in_program: bool,
 }
 
 /// No names: groups are labelled by object and address.

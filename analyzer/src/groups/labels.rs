@@ -6,13 +6,13 @@ use super::key::place_label;
 use super::rows::GroupRow;
 use crate::analysis::Analysis;
 
-/// Appends to equal labels what distinguishes their groups: the source line, the thread's name, the executable, the
+/// Appends to equal labels what distinguishes their groups: the source line, or, where that is none of the program's, the thread's name; the executable, the
 /// creation site, and, as a last resort, a number.
 pub(super) fn tell_apart(analysis: &Analysis, rows: &mut [GroupRow]) {
     type Tell = fn(&Analysis, &GroupRow) -> Option<String>;
     let tells: [Tell; 4] = [
-        |_, row| row.source.as_ref().map(|source| format!("at {source}")),
-        |_, row| (!row.name.is_empty()).then(|| format!("“{}”", row.name)),
+        |_, row| row.source.as_ref().map(|source| format!("at {source}")).or_else(|| name(row)),
+        |_, row| name(row),
         |_, row| Some(format!("of {}", row.program)),
         |analysis, row| {
             let site = row.creation_site.as_ref()?;
@@ -35,6 +35,11 @@ pub(super) fn tell_apart(analysis: &Analysis, rows: &mut [GroupRow]) {
             rows[at].label.push_str(&format!(" #{number}"));
         }
     }
+}
+
+/// The name that the threads of a group have.
+fn name(row: &GroupRow) -> Option<String> {
+    (!row.name.is_empty()).then(|| format!("“{}”", row.name))
 }
 
 /// Returns the indices of rows with the same label, for each label that several have.

@@ -7,7 +7,7 @@ use super::{Show, wrap};
 use crate::causes;
 use crate::machine::{self, Rows};
 use crate::report::Report;
-use crate::sentences::{command, sentence, view_command};
+use crate::sentences::{called_back, command, sentence, view_command};
 use crate::terminal::{Look, Terminal, clean};
 
 /// Lines of text are no longer than this.
@@ -80,6 +80,7 @@ pub(super) fn rows(report: &Report) -> anyhow::Result<Rows> {
                 ("api", api.map(|(number, _)| report.names.full(number)).into()),
                 ("symbol", api.map(|(_, row)| &*row.symbol).into()),
                 ("library", api.map(|(_, row)| &*row.library).into()),
+                ("called_back", called_back(report, finding).into()),
                 ("argument", api.and_then(|(_, row)| row.main_text()).into()),
                 ("object", blame.map(|blame| causes::blamed_object(report, blame)).into()),
                 ("site", site.into()),
