@@ -15,8 +15,21 @@ pub(crate) fn site(report: &Report, process: usize, site: Option<CodeAddress>) -
     place(report, process, &site).short(object_name(report, &site))
 }
 
+/// Whether the place of a wait is in what it was for already: what has no name is called after the place, or after one in the
+/// program instead of one in a library.
+pub(crate) fn is_said(
+    report: &Report,
+    object: &str,
+    process: usize,
+    site: Option<CodeAddress>,
+) -> bool {
+    let place = self::site(report, process, site);
+    [")", ","].iter().any(|end| object.contains(&format!(" in {place}{end}")))
+        || object.contains("released in ") && is_of_library(report, process, site)
+}
+
 /// Whether that place is in the source of a library, and no more is known.
-pub(crate) fn is_of_library(report: &Report, process: usize, site: Option<CodeAddress>) -> bool {
+fn is_of_library(report: &Report, process: usize, site: Option<CodeAddress>) -> bool {
     site.is_some_and(|site| place(report, process, &site).is_of_library())
 }
 

@@ -76,11 +76,13 @@ pub(crate) fn wait(report: &Report, row: &WaitInTurns) -> String {
 pub(crate) fn waits_at(report: &Report, wait: &PathWait) -> String {
     let mut words =
         wait.api.map_or("no library call", |api| report.names.short(api as usize)).to_owned();
+    let object = causes::object(report, wait.process, &wait.object);
+    let is_said = causes::is_said(report, &object, wait.process, wait.site);
     for (before, what) in [
-        (" for ", causes::brief(&causes::object(report, wait.process, &wait.object)).to_owned()),
+        (" for ", causes::brief(&object).to_owned()),
         (" at ", causes::site(report, wait.process, wait.site)),
     ] {
-        if !what.is_empty() {
+        if !what.is_empty() && (before == " for " || !is_said) {
             words += &format!("{before}{what}");
         }
     }

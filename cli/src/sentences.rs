@@ -359,10 +359,7 @@ fn for_what(report: &Report, blame: &Blame) -> String {
     let mut words = String::new();
     let object = causes::blamed_object(report, blame);
     let site = causes::site(report, blame.process, blame.site);
-    // What has no name is called after the place already, or after one in the program instead of that.
-    let is_said = [")", ","].iter().any(|end| object.contains(&format!(" in {site}{end}")))
-        || object.contains("released in ")
-            && causes::is_of_library(report, blame.process, blame.site);
+    let is_said = causes::is_said(report, &object, blame.process, blame.site);
     for (before, what) in [(" for ", object), (" at ", site)] {
         if !what.is_empty() && (before == " for " || !is_said) {
             words += &format!("{before}{what}");
