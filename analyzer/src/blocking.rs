@@ -3,12 +3,7 @@
 //! The table only has functions that do little else. `read` and `write` are not in it, since the name doesn't tell
 //! whether it is for a pipe or for a file in the page cache. Nor is `syscall`, whose number is unknown.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
-
-use crate::rows::ApiRow;
-use crate::syscalls::{Category, OfApi, SyscallRow};
 
 /// What a function waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -36,35 +31,6 @@ pub enum Cause {
 pub(crate) fn cause_of(symbol: &str) -> Option<Cause> {
     let name = plain(symbol);
     TABLE.iter().find(|(_, names)| names.contains(&name)).map(|&(cause, _)| cause)
-}
-
-/// What waits are for, by API, and last in the threads' own code: as the function's name tells, else what most of the time off
-/// the CPU in the system calls made there is for.
-pub(crate) fn causes(apis: &[ApiRow], syscalls: &[SyscallRow<OfApi>]) -> Vec<Cause> {
-    let mut in_syscalls: Vec<BTreeMap<Cause, u64>> = vec![BTreeMap::new(); apis.len() + 1];
-    for row in syscalls.iter().filter(|row| row.of.is_recorded && row.measures.off_cpu_ns.0 > 0) {
-        let place = row.of.api.map_or(apis.len(), |api| api as usize);
-        if let Some(times) = in_syscalls.get_mut(place) {
-            let time = times.entry(cause_of_syscall(&row.syscall, row.category)).or_default();
-            *time = time.saturating_add(row.measures.off_cpu_ns.0);
-        }
-    }
-    let known = apis.iter().map(|row| row.waits_for).chain([None]);
-    let most = |times: BTreeMap<Cause, u64>| times.into_iter().max_by_key(|&(_, ns)| ns);
-    known
-        .zip(in_syscalls)
-        .map(|(known, times)| known.or(most(times).map(|it| it.0)).unwrap_or(Cause::Other))
-        .collect()
-}
-
-/// What a thread waits for that is blocked in this system call.
-fn cause_of_syscall(name: &str, category: Category) -> Cause {
-    let by_category = match category {
-        Category::Io | Category::File | Category::Network | Category::Poll => Cause::Io,
-        Category::Sync if name.starts_with("futex") => Cause::Lock,
-        _ => Cause::Other,
-    };
-    cause_of(name).unwrap_or(by_category)
 }
 
 /// Whether threads that wait in `symbol` mostly wait for work. `measured`: they are known to have waited, whatever
@@ -217,16 +183,5 @@ mod tests {
         assert!(is_for_work("syscall", true) && !is_for_work("syscall", false));
         assert_eq!(cause_of("read"), None);
         assert_eq!(cause_of("waitpid_of_mine"), None);
-    }
-
-    #[test]
-    fn system_calls_tell_what_other_functions_wait_for() {
-        let waits_for = |name, category| cause_of_syscall(name, category);
-        assert_eq!(waits_for("fdatasync", Category::Io), Cause::Io);
-        assert_eq!(waits_for("pread64", Category::Io), Cause::Io);
-        assert_eq!(waits_for("futex", Category::Sync), Cause::Lock);
-        assert_eq!(waits_for("wait4", Category::Process), Cause::Join);
-        assert_eq!(waits_for("clock_nanosleep", Category::Time), Cause::Sleep);
-        assert_eq!(waits_for("mmap", Category::Memory), Cause::Other);
     }
 }

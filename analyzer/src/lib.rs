@@ -127,6 +127,7 @@ mod uncertainty;
 mod uneven;
 mod unrecorded;
 mod unseen;
+mod wait_causes;
 mod wait_graph;
 mod waits;
 mod walk;

@@ -132,7 +132,7 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
         processes: &processes,
     };
     let syscalls = syscalls::tables_of(syscalls, &around);
-    let wait_causes = crate::blocking::causes(&apis, &syscalls.by_api);
+    let wait_causes = crate::wait_causes::causes(&apis, &syscalls.by_api);
     let wall_ns = span.map_or(Ns(0), |(start, end)| Ns(end.0 - start.0));
     Analysis {
         wall_ns,

@@ -13,7 +13,6 @@ use object::read::elf::{Dyn, ProgramHeader, Sym};
 use object::{Endianness, pod};
 
 use super::memory::Memory;
-use super::unwind::Frames;
 
 const ENDIAN: Endianness = Endianness::Little;
 /// More is damaged.
@@ -29,6 +28,17 @@ pub(super) struct Object {
     symbols: Vec<(String, Range<u64>)>,
     /// Where the tables are that exceptions go by.
     pub(super) frames: Option<Frames>,
+}
+
+/// Where the tables of an object are that exceptions go by.
+#[derive(Clone, Debug)]
+pub(super) struct Frames {
+    /// What addresses in the file differ by.
+    pub(super) bias: u64,
+    /// `.eh_frame_hdr`: an index.
+    pub(super) index: Range<u64>,
+    /// The end of the segment that it is in, and the tables as well.
+    pub(super) end: u64,
 }
 
 impl Object {

@@ -10,7 +10,7 @@ use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder};
 use libc::user_regs_struct;
 
 use super::memory::Memory;
-use super::objects::Object;
+use super::objects::{Frames, Object};
 
 /// Deeper stacks are not known.
 const DEEPEST: usize = 10_000;
@@ -21,17 +21,6 @@ const LARGEST: u64 = 256 << 20;
 pub(super) struct Tables {
     unwinder: UnwinderX86_64<Vec<u8>>,
     covered: Vec<Range<u64>>,
-}
-
-/// Where the tables of an object are.
-#[derive(Clone, Debug)]
-pub(super) struct Frames {
-    /// What addresses in the file differ by.
-    pub(super) bias: u64,
-    /// `.eh_frame_hdr`: an index.
-    pub(super) index: Range<u64>,
-    /// The end of the segment that it is in, and the tables as well.
-    pub(super) end: u64,
 }
 
 impl Tables {
