@@ -12,9 +12,11 @@ use chase_analyzer::{FileKind, FindingKind, HeldLocks, LockKey, Ns, WaitObject, 
 use pool::{MS, Outcome, Pool, US};
 
 const WRITE: u32 = 1;
+const MUNMAP: u32 = 11;
 const SCHED_YIELD: u32 = 24;
 const SENDTO: u32 = 44;
 const RECVFROM: u32 = 45;
+const CLOCK: u32 = 228;
 const FCNTL: u32 = 72;
 const FLOCK: u32 = 73;
 const FDATASYNC: u32 = 75;
@@ -299,4 +301,29 @@ fn messages_in_many_parts() {
     // It would have taken more, had there been more; messages of 200 bytes are no parts of some.
     assert!(!on_a_connection((RECVFROM, 100, 4_096), 100));
     assert!(!on_a_connection((SENDTO, 200, 200), 100));
+}
+
+#[test]
+fn calls_of_all_threads_of_a_group_and_their_time() {
+    let mut seen = Seen::new();
+    let (resolve, load) = (seen.function("getaddrinfo"), seen.function("dlopen"));
+    let unmap = seen.function("munmap");
+    for _ in 0..3 {
+        seen.thread(0x100, resolve, (CLOCK, 20, 10 * MS));
+        seen.thread(0x200, load, (CLOCK, 1, 300 * MS));
+        seen.thread(0x300, unmap, (MUNMAP, 1_000, 100 * US));
+    }
+    let outcome = seen.finish();
+    let mut right = 0;
+    for finding in &outcome.findings {
+        let (told, ms, saves_ms) = match finding.kind {
+            FindingKind::NameResolution { calls, all_ns } => ((calls, all_ns), (60, 600), 200),
+            FindingKind::SlowLoading { calls, all_ns, .. } => ((calls, all_ns), (3, 900), 300),
+            FindingKind::MappingChurn { calls, all_ns } => ((calls, all_ns), (3_000, 300), 100),
+            _ => continue,
+        };
+        assert_eq!((told, finding.saves_ns), ((ms.0, Ns(ms.1 * MS)), Ns(saves_ms * MS)));
+        right += 1;
+    }
+    assert_eq!(right, 3, "{:#?}", outcome.findings);
 }

@@ -251,7 +251,7 @@ pub enum FindingKind {
     },
     /// Names of hosts are looked up.
     NameResolution {
-        /// Calls by the thread that spends most time in them.
+        /// Calls by the threads of the group.
         calls: u64,
         /// Their total time.
         all_ns: Ns,
@@ -309,7 +309,7 @@ pub enum FindingKind {
     },
     /// Memory is mapped and unmapped again and again.
     MappingChurn {
-        /// System calls that change the memory map, by the thread that spends most time in them.
+        /// System calls that change the memory map, by the threads of the group.
         calls: u64,
         /// Their total time.
         all_ns: Ns,
@@ -327,7 +327,7 @@ pub enum FindingKind {
     },
     /// Loading libraries takes long.
     SlowLoading {
-        /// Calls by the thread that spends most time in them.
+        /// Calls by the threads of the group.
         calls: u64,
         /// Their total time.
         all_ns: Ns,

@@ -68,26 +68,45 @@ fn group_of(evidence: &Evidence<'_>, thread: u32) -> Option<u32> {
     evidence.groups.of_thread.get(thread as usize).copied()
 }
 
-/// Returns the thread that spends most time in calls of these functions: the time, the thread, the function and its
-/// calls.
-fn longest_in(evidence: &Evidence<'_>, names: &[&str]) -> Option<(f64, u32, u32, u64)> {
+/// Calls of a function by the threads of a group.
+struct Calls {
+    group: u32,
+    api: u32,
+    /// The thread that spends most time in them, and that time.
+    thread: u32,
+    saves_ns: f64,
+    /// Calls and time of all threads of the group.
+    calls: u64,
+    all_ns: f64,
+}
+
+/// Returns the calls of the group with the thread that spends most time in one of these functions.
+fn longest_in(evidence: &Evidence<'_>, names: &[&str]) -> Option<Calls> {
     let threads = (0..).zip(&evidence.analysis.threads);
-    let calls = threads.flat_map(|(number, thread)| {
+    let times = threads.flat_map(|(number, thread)| {
         let wanted =
             thread.apis.iter().filter(|row| names.contains(&symbol(evidence, Some(row.api))));
-        wanted.map(move |row| (row.total_ns.as_f64(), number, row.api, row.calls))
+        wanted.map(move |row| (row.total_ns.as_f64(), number, row.api))
     });
-    calls.max_by(|a, b| a.0.total_cmp(&b.0))
+    let (saves_ns, thread, api) = times.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let group = group_of(evidence, thread)?;
+    let (mut calls, mut all_ns) = (0_u64, 0.0);
+    for row in evidence.groups.threads(evidence.analysis, &evidence.groups.rows[group as usize]) {
+        for row in row.apis.iter().filter(|row| row.api == api) {
+            calls = calls.saturating_add(row.calls);
+            all_ns += row.total_ns.as_f64();
+        }
+    }
+    Some(Calls { group, api, thread, saves_ns, calls, all_ns })
 }
 
 /// Finds slow look-ups of host names.
 pub(super) fn name_resolution(evidence: &Evidence<'_>) -> Option<Finding> {
-    let (saves_ns, thread, api, calls) = longest_in(evidence, RESOLVERS)?;
-    let group = group_of(evidence, thread)?;
+    let Calls { group, api, thread, saves_ns, calls, all_ns } = longest_in(evidence, RESOLVERS)?;
     if !evidence.is_material(saves_ns) {
         return None;
     }
-    let kind = FindingKind::NameResolution { calls, all_ns: Ns::from_f64(saves_ns) };
+    let kind = FindingKind::NameResolution { calls, all_ns: Ns::from_f64(all_ns) };
     let finding = evidence.finding(group, vec![thread], Some(api), saves_ns, kind);
     let waited: Joint<'_> = evidence.causes_of(group).filter(|row| row.api == Some(api)).collect();
     let blame = waited.blame().map(|blame| Blame { holder: None, waker: None, ..blame });
@@ -96,8 +115,7 @@ pub(super) fn name_resolution(evidence: &Evidence<'_>) -> Option<Finding> {
 
 /// Finds libraries that take long to load while the program runs.
 pub(super) fn loading(evidence: &Evidence<'_>) -> Option<Finding> {
-    let (saves_ns, thread, api, calls) = longest_in(evidence, LOADERS)?;
-    let group = group_of(evidence, thread)?;
+    let Calls { group, api, thread, saves_ns, calls, all_ns } = longest_in(evidence, LOADERS)?;
     if !evidence.is_material(saves_ns) {
         return None;
     }
@@ -114,15 +132,16 @@ pub(super) fn loading(evidence: &Evidence<'_>) -> Option<Finding> {
         *sum = sum.saturating_add(row.measures.total_ns.0);
     }
     let library = callers.into_iter().max_by_key(|&(_, ns)| ns).map(|(object, _)| object);
-    let kind = FindingKind::SlowLoading { calls, all_ns: Ns::from_f64(saves_ns), library };
+    let kind = FindingKind::SlowLoading { calls, all_ns: Ns::from_f64(all_ns), library };
     Some(evidence.finding(group, vec![thread], Some(api), saves_ns, kind))
 }
 
 /// Finds memory that is mapped and unmapped again and again.
 pub(super) fn mapping_churn(evidence: &Evidence<'_>) -> Option<Finding> {
-    let (saves_ns, thread, calls) = *by_thread(evidence, MAPPINGS).first()?;
+    let of_threads = by_thread(evidence, MAPPINGS);
+    let &(saves_ns, thread, own_calls) = of_threads.first()?;
     let group = group_of(evidence, thread)?;
-    if calls < MANY_MAPPINGS || !evidence.is_material_to(thread, saves_ns) {
+    if own_calls < MANY_MAPPINGS || !evidence.is_material_to(thread, saves_ns) {
         return None;
     }
     let wanted = |row: &SyscallRow<OfApi>| {
@@ -133,6 +152,9 @@ pub(super) fn mapping_churn(evidence: &Evidence<'_>) -> Option<Finding> {
             && (hands_out || ["mmap", "mmap64", "munmap", "madvise"].contains(&name))
     };
     let api = longest_api(evidence, wanted)?.of.api;
-    let kind = FindingKind::MappingChurn { calls, all_ns: Ns::from_f64(saves_ns) };
+    let of_group = of_threads.iter().filter(|row| group_of(evidence, row.1) == Some(group));
+    let (calls, all_ns) =
+        of_group.fold((0_u64, 0.0), |(calls, ns), row| (calls.saturating_add(row.2), ns + row.0));
+    let kind = FindingKind::MappingChurn { calls, all_ns: Ns::from_f64(all_ns) };
     Some(evidence.finding(group, vec![thread], api, saves_ns, kind))
 }
