@@ -70,6 +70,10 @@ pub struct OnCpuOfThread {
     pub api: Option<u32>,
     /// Its time.
     pub ns: Ns,
+    /// The part of it in the kernel; 0 where samples are of user space alone.
+    pub kernel_ns: Ns,
+    /// Samples in the kernel.
+    pub kernel_samples: u64,
 }
 
 /// The samples in one object.

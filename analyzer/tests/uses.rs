@@ -319,11 +319,33 @@ fn calls_of_all_threads_of_a_group_and_their_time() {
         let (told, ms, saves_ms) = match finding.kind {
             FindingKind::NameResolution { calls, all_ns } => ((calls, all_ns), (60, 600), 200),
             FindingKind::SlowLoading { calls, all_ns, .. } => ((calls, all_ns), (3, 900), 300),
-            FindingKind::MappingChurn { calls, all_ns } => ((calls, all_ns), (3_000, 300), 100),
+            FindingKind::MappingChurn { calls, all_ns, .. } => ((calls, all_ns), (3_000, 300), 100),
             _ => continue,
         };
         assert_eq!((told, finding.saves_ns), ((ms.0, Ns(ms.1 * MS)), Ns(saves_ms * MS)));
         right += 1;
     }
     assert_eq!(right, 3, "{:#?}", outcome.findings);
+}
+
+/// What the kernel does beside system calls is for the pages of memory that is given back again and again.
+#[test]
+fn pages_that_are_given_back_are_given_anew() {
+    let faults = |gives_back: u64| {
+        let mut seen = Seen::new();
+        let unmap = seen.function("munmap");
+        let tid = seen.thread(0x300, unmap, (MUNMAP, gives_back, 100 * US));
+        seen.file.header.sample_hz = 1_000;
+        let code = seen.pool.process.builder.code_address(seen.pool.process.app, 0x40);
+        // 700 ms in the kernel, of a second.
+        seen.file.samples(0, tid, code, 300, 700);
+        let outcome = seen.finish();
+        outcome.findings.iter().find_map(|finding| match finding.kind {
+            FindingKind::MappingChurn { faults_ns, .. } => Some((faults_ns, finding.saves_ns)),
+            _ => None,
+        })
+    };
+    assert_eq!(faults(1_000), Some((Ns(600 * MS), Ns(700 * MS))));
+    // Memory that is rarely given back needs its pages once.
+    assert_eq!(faults(200), None);
 }

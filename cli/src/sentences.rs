@@ -287,15 +287,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
         FindingKind::Spinning { .. } => uses::spinning(report, finding),
         FindingKind::EventLoopHeldUp { .. } => event_loops::in_words(report, finding, &who),
         FindingKind::UnevenWork { .. } => uneven::in_words(report, finding, &who),
-        FindingKind::MappingChurn { calls, all_ns } => (
-            format!("{} asks the system for memory and gives it back again and again", group.label,),
-            format!(
-                ": {} system calls, most by {api}{}, take {}",
-                count(*calls),
-                calls_at(report, finding),
-                elapsed(all_ns.0),
-            ),
-        ),
+        FindingKind::MappingChurn { .. } => uses::mapping_churn(report, finding),
         FindingKind::ShortProcesses { processes, program, median_ns, all_ns } => (
             format!(
                 "{} programs are started that live for {} (median), most of them {program}",

@@ -313,6 +313,9 @@ pub enum FindingKind {
         calls: u64,
         /// Their total time.
         all_ns: Ns,
+        /// What the kernel does for these threads beside their system calls, by samples: it gives them the pages as they are
+        /// touched (page faults). 0 if that is not known, or hardly anything is given back.
+        faults_ns: Ns,
     },
     /// Processes with very short lives take much of the run.
     ShortProcesses {

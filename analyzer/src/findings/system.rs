@@ -6,13 +6,19 @@ use super::joint::Joint;
 use super::{Blame, Evidence, Finding, FindingKind, uses};
 use crate::causes::ALLOCATOR;
 use crate::clock::Ns;
+use crate::evidence::NORMAL_95;
 use crate::rows::ThreadRow;
 use crate::syscalls::{OfApi, OfThread, SyscallRow};
 
 /// Fewer changes of the memory map are no churn.
 const MANY_MAPPINGS: u64 = 100;
+/// Memory is given back so often per second on the processor that its pages are mostly given back, too. (An interpreter that has
+/// done with its objects gives back less.)
+const OFTEN_GIVEN_BACK: f64 = 300.0;
 /// `mmap`, `munmap`, `brk`, `mremap`, `madvise`.
 const MAPPINGS: &[u32] = &[9, 11, 12, 25, 28];
+/// `munmap` and `madvise`: by `brk`, memory is taken and given back.
+const GIVE_BACK: &[u32] = &[11, 28];
 const RESOLVERS: &[&str] = &[
     "getaddrinfo",
     "gethostbyname",
@@ -53,6 +59,27 @@ pub(super) fn by_thread(evidence: &Evidence<'_>, numbers: &[u32]) -> Vec<(f64, u
         sums.into_iter().map(|(thread, (ns, calls))| (ns, thread, calls)).collect();
     sums.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     sums
+}
+
+/// Returns what the kernel did for a thread beside its system calls, by samples, as far as it is beyond their error: page
+/// faults. (Interrupts are there too, and hardly seen.)
+fn faults_ns(evidence: &Evidence<'_>, thread: u32) -> f64 {
+    let row = &evidence.analysis.threads[thread as usize];
+    let is_its =
+        |process: u32, number: u32| process as usize == row.process && number == row.thread;
+    let samples = evidence.analysis.on_cpu.of_threads.iter();
+    let samples = samples.filter(|sampled| is_its(sampled.process, sampled.thread));
+    let (mut kernel_ns, mut count) = (0.0, 0);
+    for sampled in samples {
+        kernel_ns += sampled.kernel_ns.as_f64();
+        count += sampled.kernel_samples;
+    }
+    let calls = evidence.analysis.syscalls.by_thread.iter();
+    let calls = calls.filter(|call| call.of.thread.is_some_and(|it| is_its(call.of.process, it)));
+    let in_calls: f64 = calls.map(|call| call.measures.cpu_ns.as_f64()).sum();
+    let found = kernel_ns - in_calls;
+    let error = NORMAL_95 * kernel_ns / (count.max(1) as f64).sqrt();
+    if found > error { found } else { 0.0 }
 }
 
 /// Returns the API that spends most time in the system calls for which `wanted` is true.
@@ -139,7 +166,18 @@ pub(super) fn loading(evidence: &Evidence<'_>) -> Option<Finding> {
 /// Finds memory that is mapped and unmapped again and again.
 pub(super) fn mapping_churn(evidence: &Evidence<'_>) -> Option<Finding> {
     let of_threads = by_thread(evidence, MAPPINGS);
-    let &(saves_ns, thread, own_calls) = of_threads.first()?;
+    let given_back = by_thread(evidence, GIVE_BACK);
+    // Who gives much back, and takes it again, has the kernel give it new pages each time.
+    let faults = |thread: u32, calls: u64| {
+        let gives_back = given_back.iter().find(|row| row.1 == thread).map_or(0, |row| row.2);
+        let ran = evidence.analysis.threads[thread as usize].on_cpu_ns.unwrap_or_default();
+        let is_often = gives_back as f64 * 1e9 >= OFTEN_GIVEN_BACK * ran.as_f64();
+        let is_churn = 2 * gives_back >= MANY_MAPPINGS && 4 * gives_back >= calls && is_often;
+        if is_churn { faults_ns(evidence, thread) } else { 0.0 }
+    };
+    let all = |row: &(f64, u32, u64)| row.0 + faults(row.1, row.2);
+    let longest = of_threads.iter().max_by(|a, b| all(a).total_cmp(&all(b)))?;
+    let (saves_ns, &(_, thread, own_calls)) = (all(longest), longest);
     let group = group_of(evidence, thread)?;
     if own_calls < MANY_MAPPINGS || !evidence.is_material_to(thread, saves_ns) {
         return None;
@@ -153,8 +191,16 @@ pub(super) fn mapping_churn(evidence: &Evidence<'_>) -> Option<Finding> {
     };
     let api = longest_api(evidence, wanted)?.of.api;
     let of_group = of_threads.iter().filter(|row| group_of(evidence, row.1) == Some(group));
-    let (calls, all_ns) =
-        of_group.fold((0_u64, 0.0), |(calls, ns), row| (calls.saturating_add(row.2), ns + row.0));
-    let kind = FindingKind::MappingChurn { calls, all_ns: Ns::from_f64(all_ns) };
+    let (mut calls, mut all_ns, mut faults_ns) = (0_u64, 0.0, 0.0);
+    for &(ns, thread, of_thread) in of_group {
+        calls = calls.saturating_add(of_thread);
+        all_ns += ns;
+        faults_ns += faults(thread, of_thread);
+    }
+    let kind = FindingKind::MappingChurn {
+        calls,
+        all_ns: Ns::from_f64(all_ns),
+        faults_ns: Ns::from_f64(faults_ns),
+    };
     Some(evidence.finding(group, vec![thread], api, saves_ns, kind))
 }

@@ -18,6 +18,7 @@ const Z: f64 = 1.96;
 #[derive(Clone, Copy, Default)]
 struct Sum {
     samples: u64,
+    kernel_samples: u64,
     kernel_ns: f64,
     ns: f64,
 }
@@ -25,6 +26,7 @@ struct Sum {
 impl Sum {
     fn add(&mut self, sample: &Sample, weight: Weight) {
         self.samples = self.samples.saturating_add(sample.user + sample.kernel);
+        self.kernel_samples = self.kernel_samples.saturating_add(sample.kernel);
         let kernel_ns = sample.kernel as f64 * weight.kernel_ns;
         self.ns += sample.user as f64 * weight.user_ns + kernel_ns;
         self.kernel_ns += kernel_ns;
@@ -140,6 +142,8 @@ pub(crate) fn tables_of(
                 object,
                 api,
                 ns: Ns::from_f64(sum.ns),
+                kernel_ns: Ns::from_f64(sum.kernel_ns),
+                kernel_samples: sum.kernel_samples,
             })
             .collect(),
     };
@@ -175,6 +179,7 @@ fn part_of(object: u32, library: u32, names: &Names) -> usize {
 fn of_api(parts: [Sum; PARTS], all: Sum, user_only: bool) -> OnCpuOfApi {
     let [inside, application, elsewhere] = parts.map(|sum| Ns::from_f64(sum.ns));
     let sum = parts.iter().fold(Sum::default(), |sum, part| Sum {
+        kernel_samples: sum.kernel_samples.saturating_add(part.kernel_samples),
         samples: sum.samples + part.samples,
         kernel_ns: sum.kernel_ns + part.kernel_ns,
         ns: sum.ns + part.ns,

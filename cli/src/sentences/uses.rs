@@ -114,3 +114,28 @@ fn usual(bytes: Option<u64>) -> String {
         None => String::new(),
     }
 }
+
+/// The claim of a finding about memory that is given back and asked for again, and what it rests on.
+pub(super) fn mapping_churn(report: &Report, finding: &Finding) -> (String, String) {
+    let FindingKind::MappingChurn { calls, all_ns, faults_ns } = &finding.kind else {
+        return (String::new(), String::new());
+    };
+    let faults = match faults_ns.0 {
+        0 => String::new(),
+        ns => format!(
+            ", and that the kernel gives it the pages as they are touched (page faults) takes about {} more",
+            elapsed(ns)
+        ),
+    };
+    let group = &group(report, finding).label;
+    (
+        format!("{group} asks the system for memory and gives it back again and again"),
+        format!(
+            ": {} system calls, most by {}{}, take {}{faults}",
+            count(*calls),
+            api(report, finding.api),
+            calls_at(report, finding),
+            elapsed(all_ns.0),
+        ),
+    )
+}
