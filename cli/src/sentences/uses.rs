@@ -69,7 +69,7 @@ pub(super) fn syncing(report: &Report, finding: &Finding) -> (String, String) {
         format!(", {} of the waits for {short}", percent(part))
     });
     (
-        format!("{} writes {file}{others} for good", group(report, finding).label),
+        format!("{} syncs {file}{others} to the disk", group(report, finding).label),
         if *by_writes {
             let wait = if *calls == 1 { "waits" } else { "wait" };
             format!(": {what} {wait} {} for the disk{part}", elapsed(all_ns.0))
