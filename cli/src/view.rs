@@ -273,13 +273,35 @@ pub(crate) fn legend(terminal: Terminal, entries: &[(&str, &str)]) -> String {
     let width = terminal.width.unwrap_or(100).clamp(indent + 30, 100);
     let mut out = String::from("\n");
     for (term, meaning) in entries {
-        let text = format!("{term:indent$}{}", wrap(meaning.split(' '), indent, indent, width));
+        let text = format!("{term:indent$}{}", wrap(words(meaning), indent, indent, width));
         for line in text.lines() {
             out.push_str(&terminal.paint(terminal::Look::Faint, line));
             out.push('\n');
         }
     }
     out
+}
+
+/// The words of a text; a number has its unit with it.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    const UNITS: [&str; 10] = ["%", "ns", "µs", "ms", "s", "B", "kB", "MB", "GB", "points"];
+    let is_number = |word: &str| {
+        let word = word.trim_start_matches(['(', '~', '±', '≤', '≥', '<', '>', '×']);
+        word.ends_with(|c: char| c.is_ascii_digit())
+            && word.chars().all(|c| c.is_ascii_digit() || c == '.')
+    };
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let mut end = text.find(' ').unwrap_or(text.len());
+        if let Some(next) = text.get(end + 1..).filter(|_| is_number(&text[..end])) {
+            let len = next.find(' ').unwrap_or(next.len());
+            let unit = next[..len].trim_end_matches([',', ';', '.', ':', ')']);
+            end += if UNITS.contains(&unit) { 1 + len } else { 0 };
+        }
+        rest = text.get(end + 1..);
+        Some(&text[..end])
+    })
 }
 
 /// `pieces` with spaces between them, from column `start` on, or line breaks so that they fit
@@ -347,6 +369,14 @@ const QUANTILES: (&str, &str) = (
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_keep_their_units() {
+        let all = |text| words(text).collect::<Vec<_>>();
+        assert_eq!(all("takes 14.1 s (88.2 %), of 3"), ["takes", "14.1 s", "(88.2 %),", "of", "3"]);
+        assert_eq!(all("within 6.25 %"), ["within", "6.25 %"]);
+        assert_eq!(all("of ns 2 threads "), ["of", "ns", "2", "threads", ""]);
+    }
 
     #[test]
     fn a_time_that_is_as_uncertain_as_long_has_only_a_limit() {

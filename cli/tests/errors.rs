@@ -111,7 +111,7 @@ fn what_could_not_be_written_is_not_there() {
 fn nothing_that_stands_out_says_what_to_do_next() {
     let dir = with_recording();
     let (status, said, _) = run(dir.path(), &["findings"]);
-    assert!(status == 0 && said.contains("chase-report libs, apis, hot"), "{said}");
+    assert!(status == 0 && said.contains("chase-report libs chase.data, and apis, hot"), "{said}");
 }
 
 #[test]

@@ -1,14 +1,13 @@
 //! Unnecessarily expensive use of the system: files, names, memory, time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::joint::Joint;
 use super::{Blame, Evidence, Finding, FindingKind, uses};
 use crate::causes::ALLOCATOR;
 use crate::clock::Ns;
 use crate::evidence::NORMAL_95;
-use crate::rows::ThreadRow;
-use crate::syscalls::{OfApi, OfThread, SyscallRow};
+use crate::syscalls::{OfApi, SyscallRow};
 
 /// Fewer changes of the memory map are no churn.
 const MANY_MAPPINGS: u64 = 100;
@@ -38,19 +37,20 @@ pub(super) fn symbol<'e>(evidence: &Evidence<'e>, api: Option<u32>) -> &'e str {
     symbol.trim_start_matches('_')
 }
 
+/// Threads by process and number there.
+fn numbers(evidence: &Evidence<'_>) -> HashMap<(usize, u32), u32> {
+    let all = (0..).zip(&evidence.analysis.threads);
+    all.map(|(number, row)| ((row.process, row.thread), number)).collect()
+}
+
 /// Returns the number of calls and the time in these system calls, by thread of the analysis; longest first.
 pub(super) fn by_thread(evidence: &Evidence<'_>, numbers: &[u32]) -> Vec<(f64, u32, u64)> {
+    let of_threads = self::numbers(evidence);
     let mut sums = BTreeMap::<u32, (f64, u64)>::new();
-    let number_of = |row: &SyscallRow<OfThread>| {
-        let mut all = (0..).zip(&evidence.analysis.threads);
-        let is_it = |thread: &ThreadRow| {
-            thread.process == row.of.process as usize && Some(thread.thread) == row.of.thread
-        };
-        all.find(|(_, thread)| is_it(thread)).map(|(number, _)| number)
-    };
     let rows = evidence.analysis.syscalls.by_thread.iter();
     for row in rows.filter(|row| numbers.contains(&row.number)) {
-        let Some(thread) = number_of(row) else { continue };
+        let key = row.of.thread.map(|thread| (row.of.process as usize, thread));
+        let Some(&thread) = key.and_then(|key| of_threads.get(&key)) else { continue };
         let (ns, calls) = sums.entry(thread).or_default();
         *ns += row.measures.total_ns.as_f64();
         *calls = calls.saturating_add(row.measures.calls);
@@ -61,25 +61,32 @@ pub(super) fn by_thread(evidence: &Evidence<'_>, numbers: &[u32]) -> Vec<(f64, u
     sums
 }
 
-/// Returns what the kernel did for a thread beside its system calls, by samples, as far as it is beyond their error: page
-/// faults. (Interrupts are there too, and hardly seen.)
-fn faults_ns(evidence: &Evidence<'_>, thread: u32) -> f64 {
-    let row = &evidence.analysis.threads[thread as usize];
-    let is_its =
-        |process: u32, number: u32| process as usize == row.process && number == row.thread;
-    let samples = evidence.analysis.on_cpu.of_threads.iter();
-    let samples = samples.filter(|sampled| is_its(sampled.process, sampled.thread));
-    let (mut kernel_ns, mut count) = (0.0, 0);
-    for sampled in samples {
-        kernel_ns += sampled.kernel_ns.as_f64();
-        count += sampled.kernel_samples;
+/// Returns what the kernel did for each thread beside its system calls, by samples, as far as it is beyond their error: page faults.
+/// (Interrupts are there too, and hardly seen.)
+fn faults_ns(evidence: &Evidence<'_>) -> HashMap<u32, f64> {
+    let numbers = numbers(evidence);
+    // Time in the kernel, samples of that, and time in system calls.
+    let mut sums: HashMap<u32, (f64, u64, f64)> = HashMap::new();
+    for sampled in &evidence.analysis.on_cpu.of_threads {
+        let Some(&thread) = numbers.get(&(sampled.process as usize, sampled.thread)) else {
+            continue;
+        };
+        let (kernel_ns, samples, _) = sums.entry(thread).or_default();
+        *kernel_ns += sampled.kernel_ns.as_f64();
+        *samples = samples.saturating_add(sampled.kernel_samples);
     }
-    let calls = evidence.analysis.syscalls.by_thread.iter();
-    let calls = calls.filter(|call| call.of.thread.is_some_and(|it| is_its(call.of.process, it)));
-    let in_calls: f64 = calls.map(|call| call.measures.cpu_ns.as_f64()).sum();
-    let found = kernel_ns - in_calls;
-    let error = NORMAL_95 * kernel_ns / (count.max(1) as f64).sqrt();
-    if found > error { found } else { 0.0 }
+    for call in &evidence.analysis.syscalls.by_thread {
+        let key = call.of.thread.map(|thread| (call.of.process as usize, thread));
+        if let Some(&thread) = key.and_then(|key| numbers.get(&key)) {
+            sums.entry(thread).or_default().2 += call.measures.cpu_ns.as_f64();
+        }
+    }
+    let beyond = |(thread, (kernel_ns, samples, in_calls)): (u32, (f64, u64, f64))| {
+        let found = kernel_ns - in_calls;
+        let error = NORMAL_95 * kernel_ns / (samples.max(1) as f64).sqrt();
+        (found > error).then_some((thread, found))
+    };
+    sums.into_iter().filter_map(beyond).collect()
 }
 
 /// Returns the API that spends most time in the system calls for which `wanted` is true.
@@ -166,14 +173,18 @@ pub(super) fn loading(evidence: &Evidence<'_>) -> Option<Finding> {
 /// Finds memory that is mapped and unmapped again and again.
 pub(super) fn mapping_churn(evidence: &Evidence<'_>) -> Option<Finding> {
     let of_threads = by_thread(evidence, MAPPINGS);
-    let given_back = by_thread(evidence, GIVE_BACK);
+    let given_back: HashMap<u32, u64> = by_thread(evidence, GIVE_BACK)
+        .into_iter()
+        .map(|(_, thread, calls)| (thread, calls))
+        .collect();
+    let faults = faults_ns(evidence);
     // Who gives much back, and takes it again, has the kernel give it new pages each time.
     let faults = |thread: u32, calls: u64| {
-        let gives_back = given_back.iter().find(|row| row.1 == thread).map_or(0, |row| row.2);
+        let gives_back = given_back.get(&thread).copied().unwrap_or(0);
         let ran = evidence.analysis.threads[thread as usize].on_cpu_ns.unwrap_or_default();
         let is_often = gives_back as f64 * 1e9 >= OFTEN_GIVEN_BACK * ran.as_f64();
         let is_churn = 2 * gives_back >= MANY_MAPPINGS && 4 * gives_back >= calls && is_often;
-        if is_churn { faults_ns(evidence, thread) } else { 0.0 }
+        faults.get(&thread).copied().filter(|_| is_churn).unwrap_or(0.0)
     };
     let all = |row: &(f64, u32, u64)| row.0 + faults(row.1, row.2);
     let longest = of_threads.iter().max_by(|a, b| all(a).total_cmp(&all(b)))?;

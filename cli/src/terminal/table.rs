@@ -6,8 +6,10 @@ use super::{Look, Terminal, clean};
 
 /// Columns between two columns.
 const GAP: usize = 2;
-/// A name is never cut to less than this.
+/// A name is cut to no less than this where other columns can be left out.
 const MIN_NAME: usize = 16;
+/// And where even then there is no room.
+const LEAST_NAME: usize = 8;
 
 /// Nor is a column wider than this, on no terminal either: one name would make all lines as long as itself.
 const MAX_WIDTH: usize = 2_000;
@@ -102,7 +104,7 @@ impl Table {
         let is_shown = |column: &usize| !self.hidden.contains(&self.columns[*column].0);
         let mut columns: Vec<usize> = (0..self.columns.len()).filter(is_shown).collect();
         let mut dropped = Vec::new();
-        let mut widths = self.widths(&lines, &columns, terminal.width);
+        let mut widths = self.widths(&lines, &columns, terminal.width, MIN_NAME);
         for heading in &self.droppable {
             if terminal.width.is_none_or(|limit| total(&widths) <= limit) {
                 break;
@@ -112,7 +114,10 @@ impl Table {
             }
             columns.retain(|&column| self.columns[column].0 != *heading);
             dropped.push(heading.as_str());
-            widths = self.widths(&lines, &columns, terminal.width);
+            widths = self.widths(&lines, &columns, terminal.width, MIN_NAME);
+        }
+        if terminal.width.is_some_and(|limit| total(&widths) > limit) {
+            widths = self.widths(&lines, &columns, terminal.width, LEAST_NAME);
         }
         let mut out = String::new();
         for cells in lines {
@@ -154,8 +159,14 @@ impl Table {
         line
     }
 
-    /// Widths of `columns`, with names as narrow as `limit` demands and [`MIN_NAME`] allows.
-    fn widths(&self, lines: &[&Vec<Cell>], columns: &[usize], limit: Option<usize>) -> Vec<usize> {
+    /// Widths of `columns`, with names as narrow as `limit` demands, but for `least`.
+    fn widths(
+        &self,
+        lines: &[&Vec<Cell>],
+        columns: &[usize],
+        limit: Option<usize>,
+        least: usize,
+    ) -> Vec<usize> {
         let widest = |&column: &usize| {
             let widest = lines.iter().map(|cells| cells[column].text.width()).max();
             widest.unwrap_or(0).min(MAX_WIDTH)
@@ -168,7 +179,7 @@ impl Table {
             let is_name =
                 |(column, _): &(&usize, &mut usize)| self.columns[**column].1 == Align::Name;
             let widest = names.filter(is_name).map(|(_, width)| width).max();
-            let Some(width) = widest.filter(|width| **width > MIN_NAME) else { break };
+            let Some(width) = widest.filter(|width| **width > least) else { break };
             *width -= 1;
         }
         widths
@@ -232,8 +243,9 @@ libalpha…ta.so.1  29.4 %
 a\\x1b[2J
 ";
         assert_eq!(table().render(terminal), expected);
+        // Where nothing else gives way, they give more, but not all.
         let narrow = table().render(Terminal { width: Some(5), colour: false });
-        assert!(narrow.contains("libalpha…ta.so.1  29.4 %"), "{narrow}");
+        assert!(narrow.contains("liba…o.1  29.4 %"), "{narrow}");
     }
 
     #[test]

@@ -38,7 +38,12 @@ pub(super) fn text(report: &Report, terminal: Terminal, top: usize) -> String {
         let text = format!("  {runnable}");
         out.push('\n');
         out.push_str(&terminal.paint(Look::Strong, "Waiting for a processor"));
-        out.push_str(&super::wrap(text.split(' '), 24, 2, terminal.width.unwrap_or(usize::MAX)));
+        out.push_str(&super::wrap(
+            super::words(&text),
+            24,
+            2,
+            terminal.width.unwrap_or(usize::MAX),
+        ));
         out.push('\n');
     }
     out
@@ -78,7 +83,7 @@ fn heading(report: &Report, found: &Blocked, terminal: Terminal) -> String {
     }
     let text = clean(&text).into_owned();
     let width = terminal.width.unwrap_or(usize::MAX);
-    let text = super::wrap(text.split(' '), "Blocked".len(), 2, width);
+    let text = super::wrap(super::words(&text), "Blocked".len(), 2, width);
     format!("{}{text}\n", terminal.paint(Look::Strong, "Blocked"))
 }
 

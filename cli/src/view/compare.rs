@@ -10,7 +10,7 @@ use chase_analyzer::{ApiName, Basis, WaitSource};
 use chase_symbols::{demangle, shorten};
 use serde_json::{Value, json};
 
-use super::{legend, wrap};
+use super::{legend, words, wrap};
 use crate::args::{Cli, CompareArgs};
 use crate::compare::{Compared, Side};
 use crate::machine::{self, Rows};
@@ -80,7 +80,7 @@ fn heading(compared: &Compared, terminal: Terminal) -> String {
         None => line("A and B in", &compared.before, sources.0),
     }
     let width = terminal.width.unwrap_or(100);
-    let basis = wrap(basis(compared).split(' '), 0, 0, width.min(100));
+    let basis = wrap(words(basis(compared)), 0, 0, width.min(100));
     out + &terminal.paint(Look::Faint, &basis) + "\n"
 }
 

@@ -3,7 +3,7 @@
 use chase_analyzer::Party;
 use serde_json::{Value, json};
 
-use super::{Show, wrap};
+use super::{Show, words, wrap};
 use crate::causes;
 use crate::machine::{self, Rows};
 use crate::report::Report;
@@ -48,7 +48,7 @@ pub(super) fn text(report: &Report, terminal: Terminal) -> String {
     for (number, finding) in (1..).zip(findings) {
         let text = sentence(report, finding).to_string();
         let text = clean(&text);
-        out.push_str(&format!("{number:>3}. {}\n", wrap(text.split(' '), 5, 5, width)));
+        out.push_str(&format!("{number:>3}. {}\n", wrap(words(&text), 5, 5, width)));
         let command = format!("     {}", clean(&command(report, finding)));
         out.push_str(&terminal.paint(Look::Faint, &command));
         out.push('\n');

@@ -65,7 +65,8 @@ impl Show for Waits {
             ("waits", Align::Number),
             ("mostly in", Align::Name),
             ("for", Align::Name),
-        ]);
+        ])
+        .may_drop(["waits"]);
         for edge in graph.edges.iter().take(top) {
             let (place, object) = longest(report, edge);
             let row: [Cell; 6] = [

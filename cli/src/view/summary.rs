@@ -181,7 +181,8 @@ fn functions(report: &Report, top: usize) -> Table {
         ("p99.9", Align::Number),
     ])
     .only_if(sampled::is_sampled(report), CPU)
-    .only_if(sampled::is_sampled(report), CALLBACKS);
+    .only_if(sampled::is_sampled(report), CALLBACKS)
+    .may_drop([CALLBACKS, "p50"]);
     for (number, row) in report.analysis.apis.iter().enumerate().take(top) {
         let measures = &row.measures;
         table.row([

@@ -143,7 +143,7 @@ impl Show for Syscalls<'_> {
     const NAME: &'static str = "syscalls";
 
     fn text(&self, report: &Report, terminal: Terminal, top: usize) -> anyhow::Result<String> {
-        let mut out = headline(report) + "\n";
+        let mut out = headline(report, terminal) + "\n";
         let shown = self.shown();
         if shown.contains(&SyscallsBy::Thread) {
             out.push('\n');

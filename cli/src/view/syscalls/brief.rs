@@ -3,7 +3,7 @@
 use chase_analyzer::{Ns, OfApi, SyscallRow, SyscallsState, Totals};
 
 use super::super::affected::affected;
-use super::super::more;
+use super::super::{more, wrap};
 use super::{Part, Syscalls, is_there, nobody, tables};
 use crate::args::{ApiFilter, LibFilter, ThreadFilter};
 use crate::machine::Rows;
@@ -13,8 +13,14 @@ use crate::terminal::{Align, Cell, Look, Table, Terminal, count, elapsed, percen
 /// System calls named in a row.
 const NAMED: usize = 4;
 
-/// All system calls in a line.
-pub(in crate::view) fn headline(report: &Report) -> String {
+/// All system calls in a line, or in several where there is no room.
+pub(in crate::view) fn headline(report: &Report, terminal: Terminal) -> String {
+    let text = in_words(report);
+    let pieces = text.split_inclusive([',', ';']).map(str::trim_start);
+    wrap(pieces, 0, 2, terminal.width.unwrap_or(usize::MAX))
+}
+
+fn in_words(report: &Report) -> String {
     let syscalls = &report.analysis.syscalls;
     let totals = &syscalls.totals;
     let errors = match totals.errors {
@@ -50,7 +56,7 @@ pub(in crate::view) fn brief(report: &Report, terminal: Terminal, top: usize) ->
         ("time", Align::Number),
         ("system calls", Align::Text),
     ])
-    .may_drop(["Library", "time"]);
+    .may_drop(["Library", "calls"]);
     let by_function = by_function(&report.analysis.syscalls.by_api);
     for rows in by_function.iter().take(top) {
         let of = &rows[0].of;
@@ -67,7 +73,7 @@ pub(in crate::view) fn brief(report: &Report, terminal: Terminal, top: usize) ->
         ]);
     }
     let more = more(report, by_function.len(), top, "syscalls");
-    format!("\n{}\n\n{}{more}", headline(report), table.render(terminal))
+    format!("\n{}\n\n{}{more}", headline(report, terminal), table.render(terminal))
 }
 
 /// The rows of each function, costliest function first.
