@@ -151,7 +151,9 @@ fn details(report: &Report, row: &GroupRow, terminal: Terminal) -> String {
         return String::new();
     }
     let heading = terminal.paint(Look::Strong, &clean(&row.label));
-    let lines: String = lines.iter().map(|line| format!("  {}\n", clean(line))).collect();
+    let width = terminal.width.unwrap_or(usize::MAX);
+    let fitting = |line: &String| super::wrap(super::words(&clean(line)), 2, 4, width);
+    let lines: String = lines.iter().map(|line| format!("  {}\n", fitting(line))).collect();
     format!("\n{heading}\n{lines}")
 }
 

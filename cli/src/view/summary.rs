@@ -9,7 +9,7 @@ use super::sampled::{self, CALLBACKS, CALLBACKS_LEGEND, CPU, CPU_LEGEND, KERNEL}
 use super::threads::Threads;
 use super::{
     QUANTILES, SELF_SHARE, Show, blocked, calls, estimates, findings, groups, legend, more,
-    of_call, processes, self_share, share, syscalls, waiting,
+    of_call, processes, self_share, share, syscalls, waiting, words, wrap,
 };
 use crate::args::{ApiFilter, GroupFilter, LibFilter, Runs, SortArg, ThreadFilter};
 use crate::machine::Rows;
@@ -81,7 +81,7 @@ impl Show for Summary {
         out.push_str(&syscalls::brief(report, terminal, top));
         out.push_str(&self::not_seen(not_seen, terminal));
         out.push_str(&legend(terminal, &terms));
-        out.push_str(&next(report));
+        out.push_str(&next(report, terminal));
         Ok(out)
     }
 
@@ -207,11 +207,13 @@ fn not_seen(not_seen: NotSeen, terminal: Terminal) -> String {
 }
 
 /// What to type next.
-fn next(report: &Report) -> String {
-    let mut out = format!(
-        "\nMore: {}, and apis, threads, tail, waits, tree, syscalls; charts -o DIR draws them\n",
+fn next(report: &Report, terminal: Terminal) -> String {
+    let more = format!(
+        "More: {}, and apis, threads, tail, waits, tree, syscalls; charts -o DIR draws them",
         view_command(report, "libs")
     );
+    let width = terminal.width.unwrap_or(usize::MAX);
+    let mut out = format!("\n{}\n", wrap(words(&more), 0, 2, width));
     let other_runs = report.loaded.other_runs;
     if let (Runs::Nth(number), 1..) = (report.runs, other_runs) {
         let runs = if other_runs == 1 { "run is" } else { "runs are" };
