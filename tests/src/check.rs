@@ -215,9 +215,14 @@ fn on_and_off_cpu(thread: &Value, found: &mut Sentences) {
         |fields: &[&str]| -> Option<f64> { fields.iter().map(|field| number(thread, field)).sum() };
     if let Some(parts) = sum(&["on_cpu_ns", "blocked_ns", "runnable_ns"]) {
         let slack = CLOCKS.0 * lifetime + CLOCKS.1;
-        // One that is attached to stands still at first, which is none of the three.
+        // A process is watched from its first instruction, and recorded from when the hook was loaded. One that is attached to
+        // stands still at first, which is none of the three.
+        let is_early = thread["origin"] != "created" && parts > lifetime;
         let is_stopped = thread["origin"] == "found" && parts < lifetime;
-        if (parts - lifetime).abs() > slack && !is_stopped {
+        if number(thread, "on_cpu_ns").is_some_and(|ns| ns > lifetime) {
+            found.push(format!("{} ran for longer than {lifetime}", who()));
+        }
+        if (parts - lifetime).abs() > slack && !is_early && !is_stopped {
             let each = ["on_cpu_ns", "runnable_ns", "blocked_ns"].map(|field| &thread[field]);
             found.push(format!("{}: {each:?} of a lifetime of {lifetime}", who()));
         }

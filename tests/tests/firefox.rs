@@ -43,12 +43,14 @@ fn a_profile_of_many_threads_is_what_the_profiler_reads() {
         .filter(is_of_samples)
         .map(|thread| thread["in_calls_ns"].as_f64().expect("a time"))
         .sum();
-    // As many as the report has, since so few have their times all; less those before and after their threads' recording.
+    // As many as the report has, since so few have their times all; less those before and after their threads' recording, in which a
+    // program takes some milliseconds to start.
+    const STARTING: f64 = 8.0;
     if let Some(taken) = taken.filter(|&taken| taken >= 16) {
         let hz = report::document(&trial.output(), "libs")["on_cpu"]["sample_hz"].as_f64();
         let exported = exported * hz.expect("a rate") / 1e9;
         assert!(
-            exported <= taken as f64 * 1.01 && exported >= taken as f64 * 0.9,
+            exported <= taken as f64 * 1.01 && exported >= taken as f64 * 0.9 - STARTING,
             "{exported} of {taken}"
         );
     }

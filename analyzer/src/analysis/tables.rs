@@ -116,8 +116,12 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
             let row = thread_row(thread, &new_api, &row_of, &ruler);
             let ran_ns = of_threads.get(&key).copied().or(row.on_cpu_ns);
             let off_cpu_ns = [row.off_cpu.blocked_ns, row.off_cpu.runnable_ns];
-            let off_cpu_ns = off_cpu_ns.iter().flatten().map(|ns| ns.0).sum();
-            let most = Ns(row.lifetime_ns.0.saturating_sub(off_cpu_ns));
+            let off_cpu_ns: u64 = off_cpu_ns.iter().flatten().map(|ns| ns.0).sum();
+            // (A fork waits for a processor before it is recorded, too.)
+            let most = match row.lifetime_ns.0.checked_sub(off_cpu_ns) {
+                Some(rest) => Ns(rest),
+                None => row.lifetime_ns,
+            };
             ThreadRow { on_cpu_ns: ran_ns.map(|ns| ns.min(most)), ran_ns, ..row }
         })
         .collect();
