@@ -48,7 +48,7 @@
 //!
 //! A third error is that of the clock, whose reads don't wait for unfinished instructions: *i* varies from place to
 //! place, and what is waited for before a call may seem to be in it. Its standard error for each timed call, with the
-//! opposite sign for the caller, is *i*, and less for samples, before which everything is waited for. It is the same in
+//! opposite sign for the caller, is 1.5 *i*, and less for samples, before which everything is waited for. It is the same in
 //! each run, so it is told apart: [`Measures::clock_ci95_ns`].
 //!
 //! What happens to a sample by chance is not scaled up: one that was preempted for long, or waited as rarely as it did
