@@ -193,7 +193,7 @@ impl Purpose {
 }
 
 /// Recognises locks: if threads end each other's waits for the same word of memory, and it is no condition, it is a
-/// lock. Threads that hand something over wait for something else.
+/// lock. Threads that hand something over wait for something else. The last one to get the lock need not end anyone's wait.
 pub(super) fn find_locks(rows: &mut [CauseRow]) {
     let mut of_objects: BTreeMap<_, (BTreeSet<u32>, BTreeSet<u32>)> = BTreeMap::new();
     let key = |row: &CauseRow| {
@@ -213,7 +213,7 @@ pub(super) fn find_locks(rows: &mut [CauseRow]) {
             continue;
         };
         let both = waiting.intersection(ending).count();
-        if both >= 2 && both == waiting.len() {
+        if both >= 2 && both + 1 >= waiting.len() {
             row.purpose = Purpose::Lock;
         }
     }
