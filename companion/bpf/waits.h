@@ -43,10 +43,15 @@ INLINE u32 context_of(struct state *state)
 #define FUTEX_LOCK_PI2 13
 #define FUTEX_OWNER 0x3fffffff
 
-/* Where a thread's innermost library call returns to; 0 if the call has no frame. In the memory of the thread's process. */
+/* How many functions may have ended by a jump to the next one. */
+#define JUMPS 3
+
+/* Where a thread's innermost library call returns to; 0 if the call has no frame. In the memory of the thread's process. If a function
+ * of a library ends by a jump to another one (std::condition_variable::wait does), the inner call returns to chase's own code, in the outer
+ * one's place on the stack: where that returns to is meant then. */
 static __attribute__((noinline)) u64 site_of(struct state *state)
 {
-	struct frame frame = {};
+	struct frame frame = {}, outer = {};
 	u64 node = 0, thread = 0, top = 0;
 
 	if (!state || !state->mapped || !state->thread_offset)
@@ -58,7 +63,15 @@ static __attribute__((noinline)) u64 site_of(struct state *state)
 	top -= FRAME;
 	if (!(top % SEGMENT) || bpf_probe_read_user(&frame, sizeof(frame), (void *)top))
 		return 0;
-	return frame.node == node ? frame.return_address : 0;
+	if (frame.node != node)
+		return 0;
+	for (u32 jump = 0; jump < JUMPS; jump++) {
+		top -= FRAME;
+		if (!(top % SEGMENT) || bpf_probe_read_user(&outer, sizeof(outer), (void *)top) || outer.sp != frame.sp)
+			break;
+		frame.return_address = outer.return_address;
+	}
+	return frame.return_address;
 }
 
 /* Those whose first argument is a descriptor, and that may wait. */

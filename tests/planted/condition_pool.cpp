@@ -3,6 +3,7 @@
 // also: serialising-lock
 // group: main::{lambda#1}
 // object: connections
+// site: acquire condition_pool.cpp
 // waker: in pthread_cond_
 // says: of it for connections
 #include <condition_variable>
