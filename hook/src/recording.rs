@@ -159,6 +159,11 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
     // Signals are blocked, or there is only one thread.
     let state = &mut *RECORDING.hold();
     let (old, old_length) = (base(), state.length);
+    // Btrfs has no promise of space for a page that is written again, but has it if the page stays in its place (Linux 6.17): on a full disk,
+    // whoever counts a call would be killed.
+    if !sys::has_seccomp_filter() {
+        sys::keep_in_place(fd);
+    }
     sys::ftruncate(fd, length).map_err(refused("can't size the recording"))?;
     let place = if old.is_null() { place::first() } else { place::beneath(old as usize) };
     let base = map_with_room(place, fd, length).map_err(refused("can't map the recording"))?;

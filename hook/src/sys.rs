@@ -190,6 +190,14 @@ pub(crate) fn fallocate(fd: i32, len: usize) -> Result<(), Errno> {
     check(system_call(libc::SYS_fallocate as usize, [fd as usize, 0, 0, len, 0, 0])).map(drop)
 }
 
+/// Asks that what is written to an empty file later stays where it was written first (`FS_NOCOW_FL`). Most file systems do that anyway, and
+/// refuse.
+pub(crate) fn keep_in_place(fd: i32) {
+    const IN_PLACE: i32 = 0x80_0000;
+    let flags = IN_PLACE;
+    call3(libc::SYS_ioctl, fd as usize, libc::FS_IOC_SETFLAGS as usize, &raw const flags as usize);
+}
+
 /// Writes `len` zero bytes, a multiple of 4096, to the start of an open file.
 pub(crate) fn write_zeros(fd: i32, len: usize) -> Result<(), Errno> {
     const PAGE: usize = 4096;

@@ -135,11 +135,33 @@ fn clock() -> (&'static str, String) {
     }
 }
 
+/// File systems that write elsewhere each time, by their numbers in `statfs`, and by name.
+const WRITE_ELSEWHERE: [(i64, &str); 3] =
+    [(0x9123_683e, "btrfs"), (0x2fc1_2fc1, "ZFS"), (0xca45_1a4e, "bcachefs")];
+
+/// The file system of this directory, if it writes elsewhere each time: then there may be no space for what has its place already.
+fn writes_elsewhere() -> Option<&'static str> {
+    // SAFETY: all-zero is a valid `statfs`, and the path is a C string.
+    let mut told: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes no more than a `statfs`.
+    let is_told = unsafe { libc::statfs(c".".as_ptr(), &raw mut told) } == 0;
+    let known = WRITE_ELSEWHERE.iter().find(|(number, _)| *number == told.f_type);
+    known.filter(|_| is_told).map(|(_, name)| *name)
+}
+
 /// Whether recordings can be written here.
 fn place() -> (&'static str, String) {
-    match tempfile::Builder::new().prefix(".chase").tempdir_in(".") {
-        Ok(_) => ("ok", "this directory can take recordings (chase.data)".to_owned()),
-        Err(error) => (
+    let tried = tempfile::Builder::new().prefix(".chase").tempdir_in(".");
+    match (tried, writes_elsewhere()) {
+        (Ok(_), None) => ("ok", "this directory can take recordings (chase.data)".to_owned()),
+        (Ok(_), Some(name)) => (
+            "note",
+            format!(
+                "this directory can take recordings (chase.data), and is on {name}. If no space is left there,\n       \
+                 the kernel may end a program that is being recorded; to choose another: chase record -o DIR"
+            ),
+        ),
+        (Err(error), _) => (
             "no",
             format!(
                 "no recordings in this directory: {error}\n       choose another: chase record -o DIR"

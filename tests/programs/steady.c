@@ -1,6 +1,6 @@
 /* Does something to itself or its surroundings, and goes on calling libraries: from the same
  * thread, from new threads, from new contexts and from a fork's child.
- * usage: steady nothing|setuid|chroot|remove|nofile|fsize|cwd|dup2|file|link|own [PATH] */
+ * usage: steady nothing|setuid|chroot|remove|nofile|fsize|cwd|dup2|fill|file|link|own [PATH] */
 #define _GNU_SOURCE
 #include "trap.h"
 
@@ -62,6 +62,20 @@ static void replace(const char *how, const char *directory)
         CHECK(symlink(strcmp(how, "own") == 0 ? "moved.chase" : theirs, own) == 0);
 }
 
+/* A file that takes all space of its file system; -1 if there is none. */
+static int filling = -1;
+
+static void fill(const char *directory)
+{
+    static const char zeros[4096];
+    char path[4096];
+    snprintf(path, sizeof path, "%s/filling", directory);
+    filling = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    CHECK(filling >= 0);
+    while (write(filling, zeros, sizeof zeros) == sizeof zeros)
+        ;
+}
+
 /* Whether the recording is replaced, and then has to grow. */
 static bool is_replaced(const char *how)
 {
@@ -84,6 +98,8 @@ static void change(const char *how, const char *path)
         set(RLIMIT_FSIZE, 0);
     if (strcmp(how, "cwd") == 0)
         CHECK(chdir("/") == 0);
+    if (strcmp(how, "fill") == 0)
+        fill(path);
     if (is_replaced(how))
         replace(how, path);
 }
@@ -97,6 +113,10 @@ static long depth_callback(long depth)
 static void *work(void *argument)
 {
     (void)argument;
+    /* Whoever writes to a page after it was written to the disk may have to find space for it again. */
+    static int rounds;
+    if (filling >= 0 && rounds++ % 25 == 0)
+        syncfs(filling);
     /* New contexts need space in the recording. */
     for (long depth = 0; depth < 100; depth++)
         trap_nest(depth, depth_callback);

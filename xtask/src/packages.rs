@@ -7,6 +7,7 @@ use crate::run::{Outcome, run, say};
 /// Debian's packages, each with a file that shows it is there.
 const PACKAGES: &[(&str, &str)] = &[
     ("binutils", "/usr/bin/objcopy"),
+    ("btrfs-progs", "/usr/sbin/mkfs.btrfs"),
     ("bubblewrap", "/usr/bin/bwrap"),
     ("chicken-bin", "/usr/bin/csc"),
     ("chromium", "/usr/bin/chromium"),

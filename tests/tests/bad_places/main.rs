@@ -323,6 +323,31 @@ fn a_full_disk_of_ext4() {
     }
 }
 
+/// A file system that writes elsewhere each time, if it is not asked to do otherwise. It is full before the program ends, and has written out
+/// what was recorded until then.
+#[test]
+fn a_disk_of_btrfs_that_fills_up() {
+    let what = "a disk with btrfs that fills up";
+    if !need::root(what) || need::tool(what, "mkfs.btrfs").is_none() {
+        return;
+    }
+    let trial = Trial::new(steady()).args(["fill", "small"]);
+    let output = trial.output();
+    let script = format!(
+        "mkdir small; truncate -s 200M image; mkfs.btrfs -q image >&2 && mount -o loop image small && \
+         modern=$(printf '%s\\n' 6.17 $(uname -r) | sort -V | head -1) && [ $modern = 6.17 ] || exit 77; \
+         \"$@\"; s=$?; rm small/filling; cp small/*.chase {} 2>/dev/null; umount small; exit $s",
+        output.display()
+    );
+    let trial = trial
+        .inside(&["unshare", "-m", "sh", "-c", &script, "sh"])
+        .hooked_env("CHASE_OUTPUT", "small");
+    if trial.bare().status.code() == Some(77) {
+        return need::skip(what, "no image can be mounted here, or Linux is older than 6.17");
+    }
+    check_where_it_was_full(&trial, &output);
+}
+
 #[test]
 fn nowhere_to_write() {
     for place in ["/proc/nowhere", "/dev/null", "/dev/null/below", "/sys", ""] {

@@ -104,7 +104,7 @@ pub(super) fn sqlite() -> Result<Vec<Case>, String> {
     Ok(files.iter().step_by(STEP).map(case).collect())
 }
 
-/// Unpacks a source package; gives where. (With `dpkg-dev`.)
+/// Unpacks a source package, unless something is in its place already (a checkout of it will do); gives where. (With `dpkg-dev`.)
 pub(crate) fn source(package: &str) -> Result<PathBuf, String> {
     let place = root().join("target/suites").join(package);
     let unpacked = || {
