@@ -207,12 +207,14 @@ fn recordings(directory: &Path) -> Vec<PathBuf> {
     paths.filter(|path| path.extension().is_some_and(|it| it == "chase")).collect()
 }
 
-/// The process that writes a recording, if it lives: one of this number that has mapped the file.
+/// The process that writes a recording, if it lives: one of this number that has mapped a file of this name. (By which way the process
+/// came to its directory, by `..`, links, or in a root of its own, the kernel's list doesn't tell.)
 fn recorded_process(path: &Path) -> Option<i32> {
     let name = path.file_stem()?.to_str()?;
+    let end = format!("/{}", path.file_name()?.to_str()?);
     let has_mapped = |pid: &i32| {
         let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-        maps.lines().any(|line| line.ends_with(path.to_string_lossy().as_ref()))
+        maps.lines().any(|line| line.ends_with(&end))
     };
     name.split('.').filter_map(|part| part.parse().ok()).find(has_mapped)
 }
