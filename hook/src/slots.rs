@@ -222,9 +222,9 @@ impl Slots {
         let mut witness = (0, 0);
         for i in 0..description.slot_count {
             // SAFETY: `i` is a slot of the description.
-            let Patch { got, real, kind, name, is_chosen } = unsafe { *description.patches.add(i) };
+            let Patch { got, real, kind, name, extent } = unsafe { *description.patches.add(i) };
             let slot = description.first_slot as usize + i;
-            traits::describe(slot, name, kind != Kind::Ordinary, is_chosen);
+            traits::describe(slot, name, kind != Kind::Ordinary, extent);
             arguments::describe(slot, name);
             if !stubs::set_target(slot, real) {
                 recording::unseen(Lost::SlotWithoutStub);

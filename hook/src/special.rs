@@ -17,7 +17,7 @@ use crate::recording::Lost;
 use crate::stubs::{chase_thread_start, target};
 use crate::thread::{Thread, are_several, expect_several};
 use crate::thread_life::{Plan, current_or_adopt, prepare};
-use crate::{clock, loading, process, recording, sampling, slots, sys};
+use crate::{clock, loading, process, recording, sampling, slots, sys, traits};
 use chase_logic::kinds::Kind;
 
 /// The registers that hold arguments, as saved by the assembly.
@@ -60,9 +60,12 @@ pub(crate) unsafe extern "C" fn enter(arguments: *mut Arguments) -> u32 {
         return JUMP;
     }
     let sp = &raw const arguments.return_address as usize;
+    let is_left_out = traits::has(slot, traits::LEFT_OUT);
     let timed = match current_or_adopt() {
         Some(thread) if thread.is_busy() => {
-            thread.count_untimed(1);
+            if !is_left_out {
+                thread.count_untimed(1);
+            }
             kind.class() == SlotClass::Timed
         }
         Some(thread) => {
@@ -71,10 +74,13 @@ pub(crate) unsafe extern "C" fn enter(arguments: *mut Arguments) -> u32 {
         }
         None => {
             confine_if_asked(kind, arguments);
-            recording::unseen(Lost::CallWithoutThread);
+            if !is_left_out {
+                recording::unseen(Lost::CallWithoutThread);
+            }
             kind.class() == SlotClass::Timed
         }
     };
+    let timed = timed && !is_left_out;
     arguments.r11 = if timed { slot as usize } else { target };
     if timed { ENTER } else { JUMP }
 }
@@ -216,6 +222,9 @@ fn prepare_call(
             true
         }
     };
+    if traits::has(slot, traits::LEFT_OUT) {
+        return false;
+    }
     if !timed {
         let node = count(thread, sp, slot);
         if kind.class() == SlotClass::Timed && !node.is_null() {

@@ -21,13 +21,30 @@ pub(crate) const HAS_CHILDREN: u8 = 1 << 3;
 pub(crate) const PURE: u8 = 1 << 4;
 /// All of its calls are timed, and recorded as events.
 pub(crate) const CHOSEN: u8 = 1 << 5;
+/// None of its calls is recorded; but chase does what a special function asks of it.
+pub(crate) const LEFT_OUT: u8 = 1 << 6;
+
+/// What a recording is to have of a function's calls (`CHASE_LIBS`, `CHASE_EXCLUDE`, `CHASE_EVENTS`).
+#[derive(Clone, Copy)]
+pub(crate) enum Extent {
+    /// Nothing.
+    Nothing,
+    /// Number and times.
+    Calls,
+    /// An event for each.
+    Events,
+}
 
 #[unsafe(link_section = ".bss.large")]
 static TRAITS: [AtomicU8; STUBS] = [const { AtomicU8::new(0) }; STUBS];
 
 /// Sets the traits of a slot by its import's name, before the slot is used.
-pub(crate) fn describe(slot: usize, name: &[u8], is_special: bool, is_chosen: bool) {
-    let by_choice = if is_chosen { CHOSEN | EVERY_CALL } else { 0 };
+pub(crate) fn describe(slot: usize, name: &[u8], is_special: bool, extent: Extent) {
+    let by_extent = match extent {
+        Extent::Nothing => LEFT_OUT,
+        Extent::Calls => 0,
+        Extent::Events => CHOSEN | EVERY_CALL,
+    };
     let by_kind = if is_special { SPECIAL | EVERY_CALL } else { 0 };
     let by_name = match waits_of(name) {
         Some(Waits::Threads) => LOCK,
@@ -36,7 +53,7 @@ pub(crate) fn describe(slot: usize, name: &[u8], is_special: bool, is_chosen: bo
         None => 0,
     };
     if let Some(traits) = TRAITS.get(slot) {
-        traits.store(by_choice | by_kind | by_name, Ordering::Relaxed);
+        traits.store(by_extent | by_kind | by_name, Ordering::Relaxed);
     }
 }
 

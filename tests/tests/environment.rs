@@ -41,6 +41,16 @@ fn chase_exclude_names_what_is_not() {
 }
 
 #[test]
+fn threads_are_recorded_though_what_makes_them_is_not() {
+    let program = Build::program("steady.c").build();
+    let trial = Trial::new(program).arg("nothing").hooked_env("CHASE_LIBS", "libtrap.*:trap_not");
+    let recording = trial.compare();
+    let parent = recording.processes.iter().find(|process| !process.forked).expect("a parent");
+    assert_eq!((parent.threads.len(), parent.created_threads()), (51, 50));
+    assert!(parent.apis.is_empty(), "{:?}", parent.apis);
+}
+
+#[test]
 fn chase_internal_names_libraries_that_call_themselves() {
     let odd = Build::library("libodd.c").build();
     let even = Build::library("libeven.c").with(&odd).build();

@@ -78,6 +78,23 @@ impl Kind {
         Self::ALL.get(number as usize).copied().unwrap_or(Self::Alone)
     }
 
+    /// Whether chase must see its calls, though they are not to be recorded: it makes or ends threads and processes, or forbids system calls that
+    /// a recording needs.
+    pub fn concerns_recording(self) -> bool {
+        matches!(
+            self,
+            Self::Exec
+                | Self::Exit
+                | Self::Abort
+                | Self::Thread
+                | Self::ThreadC11
+                | Self::Clone
+                | Self::Fork
+                | Self::System
+                | Self::Control
+        )
+    }
+
     /// Returns how calls of such a slot appear in the recording.
     pub fn class(self) -> SlotClass {
         match self {

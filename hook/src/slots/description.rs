@@ -8,6 +8,7 @@ use chase_format::writer::Writer;
 use super::imports::Import;
 use crate::elf::{ImportVersions, PF_R, PT_LOAD, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT};
 use crate::objects::{Object, Objects};
+use crate::traits::Extent;
 use crate::{clock, recording, sys};
 use chase_logic::kinds::Kind;
 
@@ -28,8 +29,7 @@ pub(super) struct Patch {
     pub(super) real: usize,
     pub(super) kind: Kind,
     pub(super) name: &'static [u8],
-    /// Whether each of its calls is an event.
-    pub(super) is_chosen: bool,
+    pub(super) extent: Extent,
 }
 
 /// An object's chunk under construction, with the list of patches behind it.
@@ -238,7 +238,7 @@ impl Description {
                 real: import.real,
                 kind: import.kind,
                 name: import.name,
-                is_chosen: import.is_chosen,
+                extent: import.extent,
             };
         }
         self.slot_count += 1;

@@ -12,6 +12,7 @@ use crate::elf::{
 };
 use crate::objects::{Object, Objects};
 use crate::resolve::{Wanted, address_of};
+use crate::traits::Extent;
 use crate::{stubs, sys};
 use chase_logic::callsites::{ENTRY, Entries};
 use chase_logic::config::Config;
@@ -26,8 +27,7 @@ pub(super) struct Import {
     pub(super) kind: Kind,
     pub(super) got: usize,
     pub(super) relocation: u16,
-    /// Whether each of its calls is an event.
-    pub(super) is_chosen: bool,
+    pub(super) extent: Extent,
 }
 
 /// What to do with an import: hook it, skip it for a reason that is counted, or ignore it.
@@ -132,21 +132,16 @@ pub(super) fn verdict_on(
         return Verdict::Skip(SkipReason::Sanitizer);
     }
     let provider_name = objects.get(provider).map_or(&b""[..], |provider| provider.name());
-    let is_chosen = config.events.choose(provider_name, name);
-    if config.filters() && !config.wants(provider_name, name) {
+    let extent = match () {
+        () if config.filters() && !config.wants(provider_name, name) => Extent::Nothing,
+        () if config.events.choose(provider_name, name) => Extent::Events,
+        () => Extent::Calls,
+    };
+    if matches!(extent, Extent::Nothing) && !special.concerns_recording() {
         return Verdict::Skip(SkipReason::Filtered);
     }
     let relocation = if global { SLOT_GLOBAL } else { SLOT_JUMP };
-    Verdict::Hook(Import {
-        name,
-        version,
-        real,
-        provider,
-        kind: special,
-        got,
-        relocation,
-        is_chosen,
-    })
+    Verdict::Hook(Import { name, version, real, provider, kind: special, got, relocation, extent })
 }
 
 /// Whether an object was a part of the C library before version 2.34. Its calls are the C library's own, which it makes while

@@ -11,8 +11,19 @@ use crate::{check_all, steady};
 #[test]
 fn strict_seccomp_stops_the_recording_and_not_the_program() {
     let program = Build::program("confined.c").without_libtrap().build();
-    let recording = Trial::new(program).compare();
+    let recording = Trial::new(&program).compare();
     recording.only().expect(&[("libc.so", "write", 2)]);
+
+    // Also if calls of what forbids it are not to be recorded.
+    for (name, list) in [("CHASE_LIBS", "libc.so*:write"), ("CHASE_EXCLUDE", ":prctl,:syscall")] {
+        let recording = Trial::new(&program).hooked_env(name, list).compare();
+        let process = recording.only();
+        process.expect(&[
+            ("libc.so", "write", 2),
+            ("libc.so", "prctl", 0),
+            ("libc.so", "syscall", 0),
+        ]);
+    }
 }
 
 #[test]
@@ -33,7 +44,7 @@ fn a_filter_of_system_calls_finds_none_of_the_hooks() {
 
 #[test]
 fn filters_that_refuse_what_a_recording_needs() {
-    const CALLS: [i64; 30] = [
+    const CALLS: [i64; 31] = [
         libc::SYS_openat,
         libc::SYS_close,
         libc::SYS_read,
@@ -41,6 +52,7 @@ fn filters_that_refuse_what_a_recording_needs() {
         libc::SYS_pwrite64,
         libc::SYS_pwritev,
         libc::SYS_fstat,
+        libc::SYS_ioctl,
         libc::SYS_ftruncate,
         libc::SYS_fallocate,
         libc::SYS_mkdir,
