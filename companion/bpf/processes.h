@@ -130,6 +130,8 @@ static __attribute__((noinline)) int attach(struct state *state, u64 on)
 		it.thread_offset = state->thread_offset;
 		it.base = state->base;
 		it.mapped = state->mapped;
+		it.own = state->own;
+		it.own_end = state->own_end;
 		if (bpf_map_update_elem(&attached_of, &pid, &it, UPDATE_ANY))
 			return 0;
 		process->attached = IS_ATTACHED;
@@ -176,6 +178,8 @@ static __attribute__((noinline)) int adopt(struct task_struct *task)
 	state->thread_offset = it->thread_offset;
 	state->base = it->base;
 	state->mapped = it->mapped;
+	state->own = it->own;
+	state->own_end = it->own_end;
 	return 1;
 }
 

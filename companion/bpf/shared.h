@@ -14,7 +14,7 @@
 /* For a process that had run before its hello: with 1, all its threads are traced, each from when it is next scheduled; with 0, tracing
  * stops. Called while they are stopped. */
 #define ATTACHED 0x53414847
-#define HELLO_VERSION 2
+#define HELLO_VERSION 3
 
 /* Values in place of a syscall's number. */
 #define NO_SYSCALL 0xffffffff
@@ -44,6 +44,7 @@ struct hello {
 	u64 path;    /* of the recording: address of a C string */
 	s64 thread_offset; /* the word at fs base + this holds the address of what is known of the thread, which begins with the
 			    * place of its next frame */
+	u64 own, own_end; /* where the hook is in memory: what is called from there is chase's own */
 };
 
 /* One row: what one thread did in one context by one syscall. One writer at a time. */

@@ -19,7 +19,9 @@ struct state {
 	s64 tls_offset;
 	u64 word; /* address of the word at tls_offset */
 	u64 base, mapped; /* mapped is 0 before the hello */
-	u32 starting;     /* between STARTING and the hello */
+	u64 own, own_end; /* as in the hello, and in a fork before it; 0 where it is not known */
+	u32 starting;     /* between STARTING and the hello; or LOADING */
+#define LOADING 2 /* the dynamic linker loads the hook */
 	u64 entered_ns;
 	u64 off_cpu_ns; /* during it */
 	u64 on_cpu_ns;  /* when it was last put on the CPU, or since when its time there is to be added */
@@ -184,7 +186,7 @@ struct attached {
 	u32 process;
 	u32 narrates;
 	s64 tls_offset, thread_offset;
-	u64 base, mapped;
+	u64 base, mapped, own, own_end;
 };
 
 /* By the process's number, the kernel's own. */

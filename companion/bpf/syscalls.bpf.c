@@ -17,8 +17,11 @@
 
 #define NR_PRCTL 157
 #define NR_RT_SIGRETURN 15
+#define NR_CLOSE 3
+#define NR_MMAP 9
 #define NR_EXIT 60
 #define NR_EXIT_GROUP 231
+#define NR_OPENAT 257
 #define CLONE_VM 0x100
 #define TS_COMPAT 2
 /* Where cs is in what a program for events gets: the registers, each of eight bytes. */
@@ -66,6 +69,8 @@ static __attribute__((noinline)) int greet(u64 address)
 	state->word = task->thread.fsbase + hello.tls_offset;
 	state->base = hello.base;
 	state->mapped = hello.mapped;
+	state->own = hello.own;
+	state->own_end = hello.own_end;
 	state->thread_offset = hello.thread_offset;
 	number = state->process;
 	process = bpf_map_lookup_elem(&processes, &number);
@@ -76,6 +81,33 @@ static __attribute__((noinline)) int greet(u64 address)
 	process->greetings++;
 	process->state = PROCESS_GREETED;
 	return 0;
+}
+
+/* Whether a path is that of the hook, which the dynamic linker opens in an image that is about to start. */
+static __attribute__((noinline)) int is_hook(u64 path)
+{
+	static const char name[] = "/libchase.so";
+	char text[256]; /* (what is longer is not recognised) */
+	s64 len = bpf_probe_read_user_str(text, sizeof(text), (void *)path);
+	u32 at = len - sizeof(name);
+
+	if (len < (s64)sizeof(name) || at > sizeof(text) - sizeof(name))
+		return 0;
+	for (u32 i = 0; i < sizeof(name) - 1; i++)
+		if (text[at + i] != name[i])
+			return 0;
+	return 1;
+}
+
+/* A system call of the dynamic linker, which loads the hook, is over: the first mapping takes all the room that the hook needs. */
+INLINE void note_loading(struct state *state, struct pt_regs *regs, s64 result)
+{
+	if (state->syscall == NR_CLOSE || result < 0)
+		state->starting = 0;
+	else if (state->syscall == NR_MMAP && !state->own) {
+		state->own = result;
+		state->own_end = result + regs->si;
+	}
 }
 
 /* ---- tracepoints ------------------------------------------------------------------------------ */
@@ -110,8 +142,10 @@ int sys_enter(u64 *arguments)
 		find_running(state);
 	if (state->is_ready)
 		find_ready(state, regs->di, number);
+	if (number == NR_OPENAT && !state->own && is_hook(regs->si))
+		state->starting = LOADING;
 	state->syscall = number;
-	state->context = context_of(state);
+	state->context = regs->ip - state->own < state->own_end - state->own ? OWN_CONTEXT : context_of(state);
 	state->off_cpu_ns = 0;
 	state->entered_ns = bpf_ktime_get_ns();
 	if (waits_for_readiness(number) || waits_for_completion(number, regs->dx, regs->r10))
@@ -153,6 +187,8 @@ int sys_exit(u64 *arguments)
 	if (state->narrates)
 		narrate(state, (void *)arguments[0], result, 0);
 	row = row_for(state, state->context, state->syscall);
+	if (state->starting == LOADING)
+		note_loading(state, (void *)arguments[0], result);
 	state->syscall = NO_SYSCALL;
 	if (!row) {
 		COUNT(lost_calls);
@@ -258,6 +294,8 @@ int task_newtask(u64 *arguments)
 		return 0;
 	}
 	state->narrates = creator->narrates;
+	state->own = creator->own;
+	state->own_end = creator->own_end;
 	if (flags & CLONE_VM) {
 		state->tls_offset = creator->tls_offset;
 		state->word = task->thread.fsbase + creator->tls_offset;
@@ -296,6 +334,7 @@ int sched_process_exec(u64 *arguments)
 	asm volatile("" ::: "memory");
 	state->cpu_row = 0;
 	state->mapped = 0;
+	state->own = state->own_end = 0;
 	state->starting = 0;
 	state->left_ns = 0;
 	state->turn_from = 0;

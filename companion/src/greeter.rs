@@ -37,6 +37,8 @@ impl Greeter {
             mapped: (1 << 16) * UNIT,
             path: c"".as_ptr() as u64,
             thread_offset: 0,
+            own: 0,
+            own_end: 0,
         };
         prctl(HELLO, ptr::from_ref(&hello) as usize);
         Self(())

@@ -18,7 +18,7 @@ pub const NARRATE: u32 = HELLO + 3;
 /// argument 1), or stops that (0).
 pub const ATTACHED: u32 = HELLO + 4;
 /// [`Hello::version`].
-pub const HELLO_VERSION: u32 = 2;
+pub const HELLO_VERSION: u32 = 3;
 
 /// [`Row::syscall`] of time off the CPU while the thread waited.
 pub const WAIT_VOLUNTARY: u32 = 0xffff_fffe;
@@ -62,6 +62,10 @@ pub struct Hello {
     pub path: u64,
     /// Offset from the thread pointer of the word that points to the hook's data of the thread.
     pub thread_offset: i64,
+    /// Address of the hook in memory.
+    pub own: u64,
+    /// Where it ends. System calls from in between are chase's own.
+    pub own_end: u64,
 }
 
 /// The calls of one syscall by one thread in one context; or the thread's time off or on the CPU there.
@@ -420,7 +424,7 @@ pub struct Totals {
 }
 
 const _: () = {
-    assert!(size_of::<Hello>() == 56);
+    assert!(size_of::<Hello>() == 72);
     assert!(size_of::<WaitKey>() == 80);
     assert!(size_of::<Wait>() == 184);
     assert!(size_of::<Ends>() <= 48);

@@ -309,6 +309,14 @@ struct Hello {
     mapped: u64,
     path: u64,
     thread_offset: i64,
+    own: u64,
+    own_end: u64,
+}
+
+unsafe extern "C" {
+    /// This library's beginning and end, as defined by the linker.
+    static __ehdr_start: u8;
+    static _end: u8;
 }
 
 const HELLO: usize = u32::from_le_bytes(*b"CHAS") as usize;
@@ -386,7 +394,7 @@ impl Told {
 /// it has no recording and wants none. From then on, the companion also reports what is to be `told` of its system calls.
 pub(crate) fn greet(session: u64, path: &Text<4096>, told: Told) {
     let hello = Hello {
-        version: 2,
+        version: 3,
         len: size_of::<Hello>() as u32,
         session,
         tls_offset: arch::context_offset() as i64,
@@ -395,6 +403,8 @@ pub(crate) fn greet(session: u64, path: &Text<4096>, told: Told) {
         mapped: crate::recording::LARGEST as u64,
         path: path.as_c_str().as_ptr() as u64,
         thread_offset: arch::thread_offset() as i64,
+        own: &raw const __ehdr_start as u64,
+        own_end: &raw const _end as u64,
     };
     sys::control(HELLO, &raw const hello as usize);
     if told != Told::Nothing {
