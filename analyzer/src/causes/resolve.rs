@@ -24,8 +24,11 @@ use crate::syscalls::Places;
 /// `futex(2)`.
 const FUTEX: u32 = 202;
 /// Offsets of the words that threads wait on in a `pthread_cond_t`, and in a `pthread_rwlock_t`: two words each, in
-/// an object that is aligned to 8 (glibc since 2.25, `struct_mutex.h` and `bits/thread-shared-types.h`).
+/// an object that is aligned to 8 (glibc since 2.25, `struct_mutex.h` and `bits/thread-shared-types.h`). Who signals a condition may have to
+/// wait until those that an earlier signal has woken are gone (until 2.41), who destroys one, until all are.
 const IN_CONDITION: u64 = 40;
+const IN_SIGNALLED_CONDITION: u64 = 16;
+const IN_DESTROYED_CONDITION: u64 = 32;
 const IN_RWLOCK: u64 = 8;
 /// Of sampled calls, so many are made at a place that stands for all.
 const MOSTLY: f64 = 0.5;
@@ -315,7 +318,12 @@ impl<'a> Run<'a> {
                 row.object
             }
             () if symbol.starts_with("pthread_cond_") => {
-                row.object.saturating_sub(IN_CONDITION) & !7
+                let offset = match symbol {
+                    "pthread_cond_signal" | "pthread_cond_broadcast" => IN_SIGNALLED_CONDITION,
+                    "pthread_cond_destroy" => IN_DESTROYED_CONDITION,
+                    _ => IN_CONDITION,
+                };
+                row.object.saturating_sub(offset) & !7
             }
             () if symbol.starts_with("pthread_rwlock_") => {
                 row.object.saturating_sub(IN_RWLOCK) & !7
