@@ -113,6 +113,14 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct signal_struct {
+	atomic_t live; /* threads of the process that have not begun to end */
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	u32 flags;
@@ -122,6 +130,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	struct cred *cred;
+	struct signal_struct *signal;
 	struct thread_struct thread;
 };
 

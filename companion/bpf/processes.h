@@ -183,6 +183,26 @@ static __attribute__((noinline)) int adopt(struct task_struct *task)
 	return 1;
 }
 
+/* The last thread of a process ends, which was attached to: perhaps before any of its own threads has been seen to run. */
+static __attribute__((noinline)) int end_attached(struct task_struct *task)
+{
+	u32 pid = task->tgid, number;
+	struct attached *it = bpf_map_lookup_elem(&attached_of, &pid);
+	struct process *process;
+
+	if (!it || READ(READ(task, signal), live.counter))
+		return 0;
+	number = it->process;
+	bpf_map_delete_elem(&attached_of, &pid);
+	process = bpf_map_lookup_elem(&processes, &number);
+	if (!process || process->pid != pid || process->attached != IS_ATTACHED)
+		return 0;
+	process->attached = IS_LEFT;
+	process->ended_ns = bpf_ktime_get_ns();
+	__sync_fetch_and_sub(&process->live, 1);
+	return 0;
+}
+
 /* Whether a thread's process is to be traced no more. */
 INLINE int is_left(struct state *state)
 {

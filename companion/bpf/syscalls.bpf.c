@@ -360,13 +360,16 @@ int sched_process_exit(u64 *arguments __attribute__((unused)))
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct state *state = current_state();
+	struct totals *t = sums();
 
-	if (!state)
-		return 0;
-	close_syscall(state, state->syscall == NR_EXIT || state->syscall == NR_EXIT_GROUP);
-	add_on_cpu(state, bpf_ktime_get_ns());
-	tell_turn(state, 0);
-	drop(task->pid, state);
+	if (state) {
+		close_syscall(state, state->syscall == NR_EXIT || state->syscall == NR_EXIT_GROUP);
+		add_on_cpu(state, bpf_ktime_get_ns());
+		tell_turn(state, 0);
+		drop(task->pid, state);
+	}
+	if (t && t->attached)
+		end_attached(task);
 	return 0;
 }
 

@@ -26,6 +26,7 @@ pub mod mapping;
 pub mod maps;
 pub mod narration;
 pub mod objects;
+pub mod others;
 pub mod perf;
 pub mod privilege;
 pub mod program;

@@ -7,6 +7,7 @@ use std::os::fd::FromRawFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode};
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -15,6 +16,7 @@ use anyhow::{Context, Result, bail};
 use chase_companion::calibrate::{Cost, untraced_ns};
 use chase_companion::drain::{Drain, Traced};
 use chase_companion::error::Error;
+use chase_companion::others::{self, DISMISS};
 use chase_companion::program::Program;
 use chase_companion::rate::Rate;
 use chase_companion::session::Session;
@@ -69,6 +71,9 @@ struct Arguments {
     /// Stay for so many seconds after the last process has ended, so that the next one need not wait
     #[arg(long, default_value_t = 0.0)]
     linger: f64,
+    /// Ask this user's other companions that have nobody to watch to end: they slow what is recorded here
+    #[arg(long, hide = true)]
+    dismiss: bool,
     /// Watch this process from the start, where only samples can be taken
     #[arg(long, hide = true)]
     watch: Option<u32>,
@@ -85,6 +90,13 @@ struct Arguments {
 }
 
 static STOP: AtomicBool = AtomicBool::new(false);
+
+/// Whether to end as soon as there is nobody to watch.
+static DISMISSED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn leave_when_idle(_: i32) {
+    DISMISSED.store(true, Ordering::Relaxed);
+}
 
 extern "C" fn stop(_: i32) {
     STOP.store(true, Ordering::Relaxed);
@@ -152,6 +164,9 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         bail!("the companion must not be a set-id program");
     }
     own_limits();
+    if arguments.dismiss {
+        others::dismiss();
+    }
     let session = arguments.session.map_or_else(random, Ok)?;
     let wish = arguments.sample.clone().or_else(|| std::env::var("CHASE_SAMPLE").ok());
     let rate = Rate::wished(wish.as_deref())?;
@@ -166,12 +181,19 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     // limit on file sizes shows as an error of the write.
     for (signal, handler) in [
         (libc::SIGTERM, stop as Handler),
+        (DISMISS, leave_when_idle),
         (libc::SIGINT, pass),
         (libc::SIGHUP, pass),
         (libc::SIGXFSZ, pass),
     ] {
         // SAFETY: the handlers store a flag, or do nothing.
         unsafe { libc::signal(signal, handler as libc::sighandler_t) };
+    }
+    // Who started this may have blocked signals for itself.
+    // SAFETY: the kernel reads an empty set.
+    unsafe {
+        let none: libc::sigset_t = std::mem::zeroed();
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
     }
     let place = || format!("can't announce the session in {}", arguments.output.display());
     let announced = match arguments.lock_fd {
@@ -352,8 +374,9 @@ fn watch(
             (child, any) = (None, true);
             continue;
         }
+        let is_unwanted = || session.is_gone() || DISMISSED.load(Ordering::Relaxed);
         let over = match any {
-            true => is_idle && (latest.elapsed() >= linger || session.is_gone()),
+            true => is_idle && (latest.elapsed() >= linger || is_unwanted()),
             false => start.elapsed() > patience || session.is_gone(),
         };
         if child.is_none() && over || STOP.load(Ordering::Relaxed) {

@@ -42,6 +42,7 @@ pub(crate) fn start(settings: &Settings) {
         output.as_ptr(),
         c"--linger".as_ptr(),
         linger.as_ptr(),
+        c"--dismiss".as_ptr(),
         c"--ready-fd".as_ptr(),
         c"3".as_ptr(),
         ptr::null(),
