@@ -13,6 +13,8 @@
 //! that others wait for at a barrier, which is a straggler. A call that lasts as long as the program's function that it calls back
 //! is that function's time; where the thread is said to be slow, it is not said again.
 
+mod again;
+mod anew;
 mod calls;
 mod ends;
 mod event_loops;
@@ -146,6 +148,8 @@ pub fn findings(
     found.extend(stages::limiting(&evidence));
     found.extend(transfers::small(&evidence));
     found.extend(spinning::spinning(&evidence));
+    found.extend(again::looked_up(&evidence));
+    found.extend(anew::made(&evidence));
     found.extend(syncs::syncing(&evidence));
     found.extend(syncs::synchronous_writes(&evidence));
     found.extend(system::name_resolution(&evidence));
@@ -211,6 +215,8 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
                 | Kind::SlowLoading { .. }
                 | Kind::SmallTransfers { .. }
                 | Kind::MappingChurn { .. }
+                | Kind::LookedUpAgain { .. }
+                | Kind::MadeAgain { .. }
                 | Kind::Spinning { .. }
         )
     };

@@ -1,5 +1,6 @@
 //! Findings in words, and the commands that show more of them.
 
+mod again;
 mod called_back;
 mod command;
 mod ends;
@@ -254,6 +255,8 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
             ),
         ),
         FindingKind::SmallTransfers { .. } => uses::small_transfers(report, finding),
+        FindingKind::LookedUpAgain { .. } => again::looked_up(report, finding),
+        FindingKind::MadeAgain { .. } => again::made(report, finding),
         FindingKind::Syncing { .. } => uses::syncing(report, finding),
         FindingKind::NameResolution { calls, all_ns } => (
             format!("{} looks up names of hosts", group.label),

@@ -249,6 +249,38 @@ pub enum FindingKind {
         /// Whether it is the writes themselves that wait for the disk (`O_SYNC`, `O_DIRECT`); `all_ns` is how long, then.
         by_writes: bool,
     },
+    /// A file is opened, asked about, or looked for in vain, again and again.
+    LookedUpAgain {
+        /// How often the threads of the group look it up, in all functions.
+        lookups: u64,
+        /// The same in the function that takes longest.
+        calls: u64,
+        /// How often it is opened.
+        opened: u64,
+        /// Whether it is not there.
+        in_vain: bool,
+        /// The number of other files that are looked up in turns with it.
+        others: usize,
+        /// Whether the C library asks which time is the local one, because `TZ` does not say so.
+        is_local_time: bool,
+        /// Time in these system calls, and in those that read, write and close what was opened.
+        all_ns: Ns,
+        /// The part of it off the processor.
+        waiting_ns: Ns,
+    },
+    /// What can be kept is made again and again.
+    MadeAgain {
+        /// Calls of the function by the threads of the group.
+        calls: u64,
+        /// Their total time.
+        all_ns: Ns,
+        /// The part of it in which they wait.
+        waiting_ns: Ns,
+        /// What a thread that calls it does.
+        does: &'static str,
+        /// What to do instead.
+        instead: &'static str,
+    },
     /// Names of hosts are looked up.
     NameResolution {
         /// Calls by the threads of the group.

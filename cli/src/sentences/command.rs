@@ -35,10 +35,12 @@ pub(crate) fn command(report: &Report, finding: &Finding) -> String {
         FindingKind::LimitingStage { .. } => ("waits", String::new()),
         FindingKind::ManyTinyCalls { .. }
         | FindingKind::Spinning { .. }
+        | FindingKind::MadeAgain { .. }
         | FindingKind::NameResolution { .. }
         | FindingKind::SlowLoading { .. } => ("tree", group + &api),
         FindingKind::SmallTransfers { .. }
         | FindingKind::Syncing { .. }
+        | FindingKind::LookedUpAgain { .. }
         | FindingKind::MappingChurn { .. } => ("syscalls", api.trim_start().to_owned()),
         FindingKind::ShortProcesses { .. } => ("", String::new()),
     };

@@ -100,7 +100,7 @@ pub(super) fn spinning(report: &Report, finding: &Finding) -> (String, String) {
 }
 
 /// The file that a finding is about.
-fn name(report: &Report, finding: &Finding) -> Option<String> {
+pub(super) fn name(report: &Report, finding: &Finding) -> Option<String> {
     let blame = finding.blame.as_ref()?;
     Some(causes::blamed_object(report, blame)).filter(|name| !name.is_empty())
 }
