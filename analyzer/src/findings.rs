@@ -28,6 +28,7 @@ mod mutual;
 mod peers;
 mod polling;
 mod sites;
+mod sleepers;
 mod spinning;
 mod stages;
 mod syncs;
@@ -146,6 +147,7 @@ pub fn findings(
     found.extend(event_loops::held_up(&evidence));
     found.extend(uneven::work(&evidence));
     found.extend(stages::limiting(&evidence));
+    found.extend(sleepers::sleeping(&evidence));
     found.extend(transfers::small(&evidence));
     found.extend(spinning::spinning(&evidence));
     found.extend(again::looked_up(&evidence));
@@ -221,8 +223,10 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
         )
     };
     let waits_for_stage = |group: u32| {
-        found.iter().any(|other| {
-            matches!(&other.kind, Kind::LimitingStage { waiting, .. } if waiting.contains(&group))
+        found.iter().any(|other| match &other.kind {
+            Kind::LimitingStage { waiting, .. } => waiting.contains(&group),
+            Kind::SleepingStage { waiting, .. } => *waiting == group,
+            _ => false,
         })
     };
     // A call that lasts as long as what it calls back is one piece of the thread's work.
@@ -268,6 +272,7 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
                         | Kind::SlowThreads { .. }
                         | Kind::LateAtBarrier { .. }
                         | Kind::UnevenWork { .. }
+                        | Kind::SleepingStage { .. }
                 )
             },
             false,
@@ -315,7 +320,9 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
                 other.kind,
                 Kind::SerialisingLock { .. } | Kind::StarvedWriter { .. } | Kind::MutualWaits { .. }
             );
-            is_lock
+            let sleeps_for_items = matches!(other.kind, Kind::SleepingStage { .. });
+            sleeps_for_items && other.group == finding.group
+                || is_lock
                 && has_it.is_some_and(|party| {
                     party.group == Some(finding.group)
                         // (Of threads that wait for each other, one that sleeps.)
@@ -403,7 +410,9 @@ impl<'a> Evidence<'a> {
                 let key = lock_key(blame.object.as_ref()?, blame.process)?;
                 bounds.of_lock(key)
             }
-            Kind::LimitingStage { .. } => bounds.of_group(finding.group),
+            Kind::LimitingStage { .. } | Kind::SleepingStage { .. } => {
+                bounds.of_group(finding.group)
+            }
             Kind::LateAtBarrier { .. }
             | Kind::BarrierStraggler { .. }
             | Kind::LastToEnd { .. }

@@ -216,6 +216,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 ),
             )
         }
+        FindingKind::SleepingStage { .. } => again::sleeping(report, finding),
         FindingKind::MutualWaits { all_wait_ns, of_lifetime, of_threads, .. } => (
             format!(
                 "{} of {} wait for each other",

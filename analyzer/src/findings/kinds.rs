@@ -156,6 +156,21 @@ pub enum FindingKind {
         /// The API in which it waits longest, if that is a fifth of its life.
         own_wait_in: Option<u32>,
     },
+    /// Threads sleep for each thing that they are handed, while others wait for them, or what is left of these things grows.
+    SleepingStage {
+        /// How often they sleep.
+        sleeps: u64,
+        /// How long each time, on average.
+        mean_ns: f64,
+        /// How long together.
+        slept_ns: Ns,
+        /// The group that hands over what they sleep for, by number in [`Groups::rows`](crate::Groups::rows).
+        waiting: u32,
+        /// How long that waits for them, together; 0 if it does not.
+        all_wait_ns: Ns,
+        /// How long they sleep on when all is handed over.
+        sleeps_on_ns: Ns,
+    },
     /// Threads of a group wait for each other most of the time, at conditions or descriptors: by a lock that a runtime or a
     /// database makes of these, or because each needs what another one has.
     MutualWaits {

@@ -2,7 +2,7 @@
 
 use chase_analyzer::{Finding, FindingKind, Ns};
 
-use super::{api, calls_at, group, take, uses};
+use super::{api, at, calls_at, group, take, uses};
 use crate::report::Report;
 use crate::terminal::{count, elapsed, plural};
 
@@ -77,6 +77,37 @@ pub(super) fn made(report: &Report, finding: &Finding) -> (String, String) {
             take(calls),
             elapsed(all_ns.0),
             waiting(all_ns, waiting_ns),
+        ),
+    )
+}
+
+/// The claim of a finding about threads that sleep for each thing that they are handed, and what it rests on.
+pub(super) fn sleeping(report: &Report, finding: &Finding) -> (String, String) {
+    let FindingKind::SleepingStage {
+        sleeps,
+        mean_ns,
+        slept_ns,
+        waiting,
+        all_wait_ns,
+        sleeps_on_ns,
+    } = finding.kind
+    else {
+        return (String::new(), String::new());
+    };
+    let from = &report.groups().rows[waiting as usize].label;
+    let meanwhile = match all_wait_ns {
+        Ns(0) => format!(", and it sleeps on for {} when no more come", elapsed(sleeps_on_ns.0)),
+        Ns(ns) => format!(", while {from} waits for it {}", elapsed(ns)),
+    };
+    (
+        format!("{} sleeps for each thing that {from} hands to it", group(report, finding).label),
+        format!(
+            ": {} times {} in {}{}, {} together{meanwhile}",
+            count(sleeps),
+            elapsed(mean_ns.round() as u64),
+            api(report, finding.api),
+            at(report, finding),
+            elapsed(slept_ns.0),
         ),
     )
 }

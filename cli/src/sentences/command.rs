@@ -31,6 +31,7 @@ pub(crate) fn command(report: &Report, finding: &Finding) -> String {
         | FindingKind::MutualWaits { .. }
         | FindingKind::SlowPeer { .. }
         | FindingKind::Polling { .. }
+        | FindingKind::SleepingStage { .. }
         | FindingKind::EventLoopHeldUp { .. } => ("waits", group),
         FindingKind::LimitingStage { .. } => ("waits", String::new()),
         FindingKind::ManyTinyCalls { .. }

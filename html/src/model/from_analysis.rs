@@ -78,6 +78,7 @@ fn sentence(names: &dyn Names, finding: &Finding) -> super::Finding {
         | FindingKind::AllocatorContention { .. }
         | FindingKind::InterpreterLock { .. }
         | FindingKind::LimitingStage { .. }
+        | FindingKind::SleepingStage { .. }
         | FindingKind::MutualWaits { .. }
         | FindingKind::LateAtBarrier { .. }
         | FindingKind::SlowPeer { .. }
