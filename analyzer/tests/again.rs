@@ -101,6 +101,16 @@ fn long_calls_tell_which_file_it_is() {
     assert_eq!(file("openat", &[("index", 20)]), None);
     // A few calls that take most of the time: the others may be of any file.
     assert_eq!(file("open", &[("/mnt/slow", 2_000)]), None);
+    // Unless it is what is read; and not where others are read.
+    let read = |path: &str, name: &str, calls: u64| {
+        let (mut seen, tid) = opening("open", &[(path, calls)]);
+        // (Too few to stand for all that is opened.)
+        seen.file.syscall(1, tid, READ, 9 * ITEMS, 3 * US);
+        sampled(&mut seen, tid, (name, 7), 20);
+        looked_up(&seen.finish()).is_some()
+    };
+    assert!(read("/mnt/slow", "slow", 2_000) && read("/mnt/slow", "slow", 30));
+    assert!(!read("/mnt/slow", "another", 30));
 }
 
 #[test]

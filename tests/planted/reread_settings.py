@@ -5,7 +5,7 @@
 import json
 
 with open("settings.json", "w") as file:
-    json.dump({"limit": 7}, file)
+    json.dump({"limit": 7, "about": "x" * 3000}, file)
 
 
 def limit():

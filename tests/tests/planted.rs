@@ -85,6 +85,7 @@ planted! {
     owners_that_are_looked_up_again: "owners.py",
     a_consumer_that_sleeps: "sleepy_consumer.c",
     a_consumer_that_sleeps_in_cpp: "sleepy_backlog.cpp",
+    a_consumer_that_sleeps_in_rust: "sleepy_consumer.rs",
     calm: "calm.c",
     calm_queue: "calm_queue.c",
     calm_server: "calm_server.c",

@@ -11,6 +11,7 @@ use super::system::symbol;
 use super::uses::{self, Use};
 use super::{Blame, Evidence, Finding, FindingKind, anew};
 use crate::clock::Ns;
+use crate::rows::ApiRow;
 use crate::syscalls::{OfApi, SyscallRow};
 use crate::texts::TextRow;
 use crate::watched::{FileKind, FileUse};
@@ -32,7 +33,8 @@ const MANY: f64 = 100.0;
 const SEEN: u64 = 3;
 /// The part of the long calls of which the file is not told.
 const FEW_OTHERS: f64 = 0.1;
-/// Where long calls take this part of the time of all, they are of a slow file, and say nothing of the other calls.
+/// Where long calls take this part of the time of all, they may be of a slow file, and say nothing of the other calls; unless nearly all
+/// that is read, or written, is in that file.
 const MOST_TIME: f64 = 0.5;
 /// At least so many samples say which file is read, or written.
 const SAMPLES: u64 = 10;
@@ -134,10 +136,14 @@ fn target(
         return Some(Target { name: LOCAL_TIME.to_owned(), share: 1.0, others: 0 });
     }
     let row = &evidence.analysis.apis[api as usize];
-    let told = by_long_calls(&row.texts, row.measures.calls, row.measures.total_ns.as_f64());
-    let told = told.filter(|told| is_whole(evidence, one, &told.name));
-    if !OPENS.contains(&one.number) {
-        return told;
+    let told = || {
+        let told = by_long_calls(&row.texts);
+        told.filter(|told| is_whole(evidence, one, &told.name))
+    };
+    let is_by_chance = || are_long_by_chance(row);
+    let is_in_vain = one.errors as f64 >= NEARLY_ALL * one.calls as f64;
+    if !OPENS.contains(&one.number) || is_in_vain {
+        return told().filter(|_| is_by_chance());
     }
     match by_samples(evidence, one.group, lookups, transfers) {
         Some((name, share)) => {
@@ -147,7 +153,11 @@ fn target(
             let path = paths.next().filter(|_| paths.next().is_none());
             Some(Target { name: path.unwrap_or(name).to_owned(), share, others: 0 })
         }
-        None => told,
+        None => told().filter(|told| match part_of_samples(evidence, one.group, &told.name) {
+            Some(0.0) => false,
+            Some(part) if part >= NEARLY_ALL => true,
+            _ => is_by_chance(),
+        }),
     }
 }
 
@@ -165,22 +175,45 @@ fn is_whole(evidence: &Evidence<'_>, one: &Use<'_>, path: &str) -> bool {
 }
 
 /// The file that the long calls of a function were passed.
-fn by_long_calls(texts: &[TextRow], calls: u64, total_ns: f64) -> Option<Target> {
+fn by_long_calls(texts: &[TextRow]) -> Option<Target> {
     let sum = |rows: &mut dyn Iterator<Item = &TextRow>| {
         rows.fold(0_u64, |sum, row| sum.saturating_add(row.calls))
     };
     let long = sum(&mut texts.iter());
     let untold = sum(&mut texts.iter().filter(|row| row.text.is_none()));
-    let long_ns: f64 = texts.iter().map(|row| row.total_ns.as_f64()).sum();
     let named = || texts.iter().filter_map(|row| Some((row.text.as_deref()?, row.calls)));
     let files = named().count();
     let (name, of_first) = named().max_by_key(|&(_, calls)| calls)?;
-    let is_same = long >= SEEN.saturating_mul(files as u64)
-        && untold as f64 <= FEW_OTHERS * long as f64
-        // Or each call is known.
-        && (long_ns < MOST_TIME * total_ns || long.saturating_mul(2) >= calls);
+    let is_same =
+        long >= SEEN.saturating_mul(files as u64) && untold as f64 <= FEW_OTHERS * long as f64;
     let share = (long - untold) as f64 / long.max(1) as f64;
     (is_same && of_first > 0).then(|| Target { name: name.to_owned(), share, others: files - 1 })
+}
+
+/// Whether calls of a function are long by chance, or most of them are: then, the long ones stand for all.
+fn are_long_by_chance(row: &ApiRow) -> bool {
+    let long_ns: f64 = row.texts.iter().map(|text| text.total_ns.as_f64()).sum();
+    // On a busy machine, many are long because others have the processor, which says nothing of the file.
+    let others_ns = row.measures.preempted_ns.map_or(0.0, Ns::as_f64);
+    let long = row.texts.iter().fold(0, |sum: u64, text| sum.saturating_add(text.calls));
+    long_ns - others_ns < MOST_TIME * (row.measures.total_ns.as_f64() - others_ns)
+        || long.saturating_mul(2) >= row.measures.calls
+}
+
+/// The part of the samples in reads and writes of files that is in one of this name, if there are enough to tell.
+fn part_of_samples(evidence: &Evidence<'_>, group: u32, name: &str) -> Option<f64> {
+    let short = name.rsplit('/').next();
+    let (mut own, mut all) = (0_u64, 0_u64);
+    let is_file = |file: &&FileUse| matches!(file.kind, FileKind::File | FileKind::Device);
+    let files = evidence.watched.files.iter().filter(is_file);
+    let of_group = files.filter(|file| file.group == group && TRANSFERS.contains(&file.syscall));
+    for file in of_group {
+        all = all.saturating_add(file.samples);
+        if Some(&*file.name) == short {
+            own = own.saturating_add(file.of_one);
+        }
+    }
+    (all >= SAMPLES).then(|| own as f64 / all as f64)
 }
 
 /// The file that a group opens, if that is the one that it reads or writes all the time; and its part of what is opened.
