@@ -20,6 +20,8 @@ struct Between {
     /// How often, and how long in all, it waits until the sleeper ends that.
     waits: u64,
     waits_ms: u64,
+    /// How long the other one waits for a lock that the sleeper has.
+    locked_ms: u64,
     /// How often the sleeper waits for the other one.
     answers: u64,
     /// How long the sleeper lives after the other one has ended.
@@ -38,7 +40,8 @@ fn run(of: Between) -> Outcome {
     let other = pool.thread("other", 0x400);
     pool.call(other, pool.condition, of.waits_ms.max(1) * MS, 1);
     pool.call(other, pool.signal, 1, of.signals);
-    let rest = 900 - of.after_ms - of.waits_ms.max(1);
+    pool.call(other, pool.lock, of.locked_ms * MS, 1);
+    let rest = 900 - of.after_ms - of.waits_ms.max(1) - of.locked_ms;
     pool.call(other, pool.work, rest * MS, 1);
     pool.process.builder.timeline(other).end();
     let pid = pool.process.builder.header.pid;
@@ -58,7 +61,7 @@ fn run(of: Between) -> Outcome {
             max_ns: 5 * MS,
             ..bytemuck::Zeroable::zeroed()
         });
-        let mut wait = |of: (u32, u32), by: (u32, u32), waits: u64, ms: u64| {
+        let mut wait = |of: (u32, u32), by: (u32, u32), waits: u64, ms: u64, holder: u32| {
             if waits == 0 {
                 return;
             }
@@ -66,7 +69,8 @@ fn run(of: Between) -> Outcome {
                 context_ref: of.0,
                 tid: of.1,
                 number: FUTEX,
-                object: 0x2000 + u64::from(of.1),
+                object: 0x2000 + u64::from(of.1) + 0x1000 * u64::from(holder),
+                holder,
                 waker_kind: WAKER_THREAD,
                 waker: by.1,
                 waker_pid: pid,
@@ -79,8 +83,9 @@ fn run(of: Between) -> Outcome {
             });
         };
         let (sleeper, other) = (pid + sleeper.0, pid + other.0);
-        wait((of_other[1], other), (of_sleeper[1], sleeper), of.waits, of.waits_ms);
-        wait((of_sleeper[2], sleeper), (of_other[1], other), of.answers, 10);
+        wait((of_other[3], other), (of_sleeper[1], sleeper), of.locked_ms, of.locked_ms, sleeper);
+        wait((of_other[1], other), (of_sleeper[1], sleeper), of.waits, of.waits_ms, 0);
+        wait((of_sleeper[2], sleeper), (of_other[1], other), of.answers, 10, 0);
         seen
     })
 }
@@ -90,10 +95,16 @@ fn found(outcome: &Outcome) -> Option<&Finding> {
     found.find(|finding| matches!(finding.kind, FindingKind::SleepingStage { .. }))
 }
 
-const FULL: Between =
-    Between { signals: SLEEPS, waits: SLEEPS - 8, waits_ms: 700, answers: 0, after_ms: 30 };
+const FULL: Between = Between {
+    signals: SLEEPS,
+    waits: SLEEPS - 8,
+    waits_ms: 700,
+    locked_ms: 0,
+    answers: 0,
+    after_ms: 30,
+};
 const GROWING: Between =
-    Between { signals: SLEEPS, waits: 0, waits_ms: 0, answers: 0, after_ms: 600 };
+    Between { signals: SLEEPS, waits: 0, waits_ms: 0, locked_ms: 0, answers: 0, after_ms: 600 };
 
 #[test]
 fn others_wait_for_who_sleeps_for_each_item() {
@@ -104,6 +115,11 @@ fn others_wait_for_who_sleeps_for_each_item() {
     };
     assert_eq!((sleeps, slept_ns, all_wait_ns), (SLEEPS, Ns(800 * MS), Ns(700 * MS)));
     assert_eq!((finding.saves_ns.0 / MS, outcome.api(finding.api)), (730, Some("nanosleep")));
+    // The lock of the queue between them is a part of that.
+    let locked = run(Between { waits_ms: 500, locked_ms: 150, ..FULL });
+    assert!(found(&locked).is_some(), "{:#?}", locked.findings);
+    let is_lock = |other: &Finding| matches!(other.kind, FindingKind::SerialisingLock { .. });
+    assert!(!locked.findings.iter().any(is_lock), "{:#?}", locked.findings);
     // It does not poll.
     assert!(
         !outcome.findings.iter().any(|other| matches!(other.kind, FindingKind::Polling { .. }))
