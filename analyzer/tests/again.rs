@@ -10,6 +10,7 @@ use pool::{MS, Outcome, US};
 use seen::Seen;
 
 const READ: u32 = 0;
+const WRITE: u32 = 1;
 const CLOSE: u32 = 3;
 const RENAME: u32 = 82;
 const CLOCK: u32 = 228;
@@ -63,6 +64,19 @@ fn a_file_is_opened_again() {
     assert_eq!((lookups, calls, opened, in_vain), (ITEMS, ITEMS, ITEMS, false));
     assert_eq!((all_ns, found.saves_ns), (Ns(240 * MS), Ns(240 * MS)));
     assert_eq!((file_of(found), outcome.api(found.api)), ("/etc/app/limits.conf", Some("open")));
+}
+
+/// A line is to be written in any case: only to open and to close the file each time is too much.
+#[test]
+fn a_log_is_opened_for_each_line() {
+    let (mut seen, tid) = opening("fopen", &[]);
+    seen.file.syscalls.retain(|row| row.number != READ);
+    seen.file.syscall(1, tid, WRITE, ITEMS, 3 * US);
+    sampled(&mut seen, tid, ("app.log", 7), 100);
+    seen.file.files.last_mut().expect("a row").number = WRITE;
+    let outcome = seen.finish();
+    let found = looked_up(&outcome).unwrap_or_else(|| panic!("{:#?}", outcome.findings));
+    assert_eq!((found.saves_ns, file_of(found)), (Ns(210 * MS), "app.log"));
 }
 
 #[test]

@@ -22,6 +22,8 @@ const OPENS: &[u32] = &[2, 257, 437];
 const ASKS: &[u32] = &[4, 6, 21, 89, 262, 267, 269, 332, 439];
 /// `read`, `write`, `pread64`, `pwrite64`, `readv`, `writev`.
 const TRANSFERS: &[u32] = &[0, 1, 17, 18, 19, 20];
+/// Those that read. (What is written is to be written in any case.)
+const READS: &[u32] = &[0, 17, 19];
 const CLOSE: &[u32] = &[3];
 /// `rename`, `unlink`, `unlinkat`, `renameat`, `renameat2`.
 const REPLACE: &[u32] = &[82, 87, 263, 264, 316];
@@ -285,12 +287,12 @@ fn finding(
     }
     let mut uses = file.uses.clone();
     if opened > 0.0 {
-        // What is opened is closed again, and read or written meanwhile.
+        // What is opened is closed again, and read meanwhile.
         let closed: u64 = closes.iter().filter(of_group).map(|one| one.calls).sum();
         let share = (opened / closed.max(1) as f64).min(1.0);
         uses.extend(closes.iter().filter(of_group).map(|one| (one, share)));
-        let transfers = transfers.iter().filter(of_group);
-        uses.extend(transfers.map(|one| (one, share_of(evidence, one, &file.name))));
+        let reads = transfers.iter().filter(of_group).filter(|one| READS.contains(&one.number));
+        uses.extend(reads.map(|one| (one, share_of(evidence, one, &file.name))));
     }
     let mut threads: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
     for &(one, share) in &uses {

@@ -278,7 +278,7 @@ pub enum FindingKind {
         others: usize,
         /// Whether the C library asks which time is the local one, because `TZ` does not say so.
         is_local_time: bool,
-        /// Time in these system calls, and in those that read, write and close what was opened.
+        /// Time in these system calls, and in those that read and close what was opened.
         all_ns: Ns,
         /// The part of it off the processor.
         waiting_ns: Ns,

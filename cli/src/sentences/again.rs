@@ -45,8 +45,8 @@ pub(super) fn looked_up(report: &Report, finding: &Finding) -> (String, String) 
     };
     let rest = match (opened, &*others, in_vain) {
         (0, ..) | (_, _, true) => "",
-        (_, "", _) => ", with what is read or written in it,",
-        _ => ", with what is read or written in them,",
+        (_, "", _) => ", with closing it and what is read there,",
+        _ => ", with closing them and what is read there,",
     };
     (
         format!("{} {does} {file}{others} again and again", group(report, finding).label),
