@@ -13,6 +13,8 @@
 //! that others wait for at a barrier, which is a straggler. A call that lasts as long as the program's function that it calls back
 //! is that function's time; where the thread is said to be slow, it is not said again.
 
+mod again;
+mod anew;
 mod calls;
 mod ends;
 mod event_loops;
@@ -26,6 +28,7 @@ mod mutual;
 mod peers;
 mod polling;
 mod sites;
+mod sleepers;
 mod spinning;
 mod stages;
 mod syncs;
@@ -144,8 +147,11 @@ pub fn findings(
     found.extend(event_loops::held_up(&evidence));
     found.extend(uneven::work(&evidence));
     found.extend(stages::limiting(&evidence));
+    found.extend(sleepers::sleeping(&evidence));
     found.extend(transfers::small(&evidence));
     found.extend(spinning::spinning(&evidence));
+    found.extend(again::looked_up(&evidence));
+    found.extend(anew::made(&evidence));
     found.extend(syncs::syncing(&evidence));
     found.extend(syncs::synchronous_writes(&evidence));
     found.extend(system::name_resolution(&evidence));
@@ -211,14 +217,17 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
                 | Kind::SlowLoading { .. }
                 | Kind::SmallTransfers { .. }
                 | Kind::MappingChurn { .. }
+                | Kind::LookedUpAgain { .. }
+                | Kind::MadeAgain { .. }
                 | Kind::Spinning { .. }
         )
     };
-    let waits_for_stage = |group: u32| {
-        found.iter().any(|other| {
-            matches!(&other.kind, Kind::LimitingStage { waiting, .. } if waiting.contains(&group))
-        })
+    let is_waited_for_by = |stage: &Finding, group: u32| match &stage.kind {
+        Kind::LimitingStage { waiting, .. } => waiting.contains(&group),
+        Kind::SleepingStage { waiting, .. } => *waiting == group,
+        _ => false,
     };
+    let waits_for_stage = |group: u32| found.iter().any(|other| is_waited_for_by(other, group));
     // A call that lasts as long as what it calls back is one piece of the thread's work.
     let is_of_slow_thread = |finding: &Finding| {
         found.iter().any(|other| {
@@ -237,87 +246,93 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
     };
     let is_needed = |finding: &Finding| {
         match finding.kind {
-        Kind::SlowFirstCall { .. } | Kind::RareSlowCalls { .. }
-            if waits_for_stage(finding.group) =>
-        {
-            false
-        }
-        Kind::SlowFirstCall { .. } | Kind::RareSlowCalls { .. }
-            if finding.called_back.is_some() && is_of_slow_thread(finding) =>
-        {
-            false
-        }
-        Kind::SlowFirstCall { .. } | Kind::RareSlowCalls { .. } | Kind::ManyTinyCalls { .. } => {
-            !is_said(finding, of_calls, true)
-        }
-        Kind::LateAtBarrier { .. } => {
-            !is_said(finding, |kind| matches!(kind, Kind::BarrierStraggler { .. }), false)
-        }
-        Kind::LastToEnd { .. } => !is_said(
-            finding,
-            |kind| {
-                matches!(
-                    kind,
-                    Kind::BarrierStraggler { .. }
-                        | Kind::SlowThreads { .. }
-                        | Kind::LateAtBarrier { .. }
-                        | Kind::UnevenWork { .. }
-                )
-            },
-            false,
-        ),
-        Kind::SlowThreads { .. } => {
-            let is_better =
-                |kind: &Kind| matches!(kind, Kind::LateAtBarrier { .. } | Kind::UnevenWork { .. });
-            !is_said(finding, is_better, false)
-        }
-        Kind::SubGroups { .. } => {
-            !found.iter().any(|other| {
+            Kind::SlowFirstCall { .. } | Kind::RareSlowCalls { .. }
+                if waits_for_stage(finding.group) =>
+            {
+                false
+            }
+            Kind::SlowFirstCall { .. } | Kind::RareSlowCalls { .. }
+                if finding.called_back.is_some() && is_of_slow_thread(finding) =>
+            {
+                false
+            }
+            Kind::SlowFirstCall { .. }
+            | Kind::RareSlowCalls { .. }
+            | Kind::ManyTinyCalls { .. } => !is_said(finding, of_calls, true),
+            Kind::LateAtBarrier { .. } => {
+                !is_said(finding, |kind| matches!(kind, Kind::BarrierStraggler { .. }), false)
+            }
+            Kind::LastToEnd { .. } => !is_said(
+                finding,
+                |kind| {
+                    matches!(
+                        kind,
+                        Kind::BarrierStraggler { .. }
+                            | Kind::SlowThreads { .. }
+                            | Kind::LateAtBarrier { .. }
+                            | Kind::UnevenWork { .. }
+                            | Kind::SleepingStage { .. }
+                    )
+                },
+                false,
+            ),
+            Kind::SlowThreads { .. } => {
+                let is_better = |kind: &Kind| {
+                    matches!(kind, Kind::LateAtBarrier { .. } | Kind::UnevenWork { .. })
+                };
+                !is_said(finding, is_better, false)
+            }
+            Kind::SubGroups { .. } => !found.iter().any(|other| {
                 matches!(other.kind, Kind::UnevenWork { .. }) && other.group == finding.group
-            })
-        }
-        // The lock of a queue is part of handing over: a thread that gets space continues only when the other one
-        // unlocks it.
-        Kind::SerialisingLock { .. } | Kind::InterpreterLock { .. } => !found.iter().any(|other| {
-            let waits = matches!(&other.kind, Kind::LimitingStage { waiting, .. } if waiting.contains(&finding.group));
-            let blame = finding.blame.as_ref();
-            let has_it = blame.and_then(|blame| blame.holder.as_ref().or(blame.waker.as_ref()));
-            waits
-                && other.saves_ns >= finding.saves_ns
-                && has_it.is_some_and(|party| party.group == Some(other.group))
-        }),
-        // Where that is known to be a lock, a barrier or a queue, it is said better.
-        Kind::MutualWaits { .. } => {
-            let is_explained = found.iter().any(|other| {
-                let explains = matches!(
+            }),
+            // The lock of a queue is part of handing over: a thread that gets space continues only when the other one
+            // unlocks it.
+            Kind::SerialisingLock { .. } | Kind::InterpreterLock { .. } => {
+                !found.iter().any(|other| {
+                    let blame = finding.blame.as_ref();
+                    let has_it =
+                        blame.and_then(|blame| blame.holder.as_ref().or(blame.waker.as_ref()));
+                    is_waited_for_by(other, finding.group)
+                        && other.saves_ns >= finding.saves_ns
+                        && has_it.is_some_and(|party| party.group == Some(other.group))
+                })
+            }
+            // Where that is known to be a lock, a barrier or a queue, it is said better.
+            Kind::MutualWaits { .. } => {
+                let is_explained = found.iter().any(|other| {
+                    let explains = matches!(
+                        other.kind,
+                        Kind::SerialisingLock { .. }
+                            | Kind::AllocatorContention { .. }
+                            | Kind::InterpreterLock { .. }
+                            | Kind::LateAtBarrier { .. }
+                            | Kind::BarrierStraggler { .. }
+                    );
+                    explains && other.group == finding.group
+                });
+                !is_explained && !waits_for_stage(finding.group)
+            }
+            // A thread that sleeps while it holds what others wait for is not polling.
+            Kind::Polling { .. } => !found.iter().any(|other| {
+                let blame = other.blame.as_ref();
+                let has_it = blame.and_then(|blame| blame.holder.as_ref().or(blame.waker.as_ref()));
+                let is_lock = matches!(
                     other.kind,
                     Kind::SerialisingLock { .. }
-                        | Kind::AllocatorContention { .. }
-                        | Kind::InterpreterLock { .. }
-                        | Kind::LateAtBarrier { .. }
-                        | Kind::BarrierStraggler { .. }
+                        | Kind::StarvedWriter { .. }
+                        | Kind::MutualWaits { .. }
                 );
-                explains && other.group == finding.group
-            });
-            !is_explained && !waits_for_stage(finding.group)
-        }
-        // A thread that sleeps while it holds what others wait for is not polling.
-        Kind::Polling { .. } => !found.iter().any(|other| {
-            let blame = other.blame.as_ref();
-            let has_it = blame.and_then(|blame| blame.holder.as_ref().or(blame.waker.as_ref()));
-            let is_lock = matches!(
-                other.kind,
-                Kind::SerialisingLock { .. } | Kind::StarvedWriter { .. } | Kind::MutualWaits { .. }
-            );
-            is_lock
-                && has_it.is_some_and(|party| {
-                    party.group == Some(finding.group)
+                let sleeps_for_items = matches!(other.kind, Kind::SleepingStage { .. });
+                sleeps_for_items && other.group == finding.group
+                    || is_lock
+                        && has_it.is_some_and(|party| {
+                            party.group == Some(finding.group)
                         // (Of threads that wait for each other, one that sleeps.)
                         && (other.group != finding.group || party.api == finding.api)
-                })
-        }),
-        _ => true,
-    }
+                        })
+            }),
+            _ => true,
+        }
     };
     let keep: Vec<bool> = found.iter().map(is_needed).collect();
     found.into_iter().zip(keep).filter_map(|(finding, keep)| keep.then_some(finding)).collect()
@@ -397,7 +412,9 @@ impl<'a> Evidence<'a> {
                 let key = lock_key(blame.object.as_ref()?, blame.process)?;
                 bounds.of_lock(key)
             }
-            Kind::LimitingStage { .. } => bounds.of_group(finding.group),
+            Kind::LimitingStage { .. } | Kind::SleepingStage { .. } => {
+                bounds.of_group(finding.group)
+            }
             Kind::LateAtBarrier { .. }
             | Kind::BarrierStraggler { .. }
             | Kind::LastToEnd { .. }

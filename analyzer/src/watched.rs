@@ -51,6 +51,8 @@ pub struct FileUse {
     pub name: String,
     /// The number of samples.
     pub samples: u64,
+    /// The part of them in the file that has most: others may have the same name in other directories.
+    pub of_one: u64,
 }
 
 /// Kinds of files.
@@ -119,7 +121,8 @@ fn files_used(
     naming: &dyn NamingPlaces,
 ) -> Vec<FileUse> {
     let run = Run::new(images, analysis, groups, naming);
-    let mut sums: HashMap<(u32, Option<u32>, u32, FileKind, String), u64> = HashMap::new();
+    type Key = (u32, Option<u32>, u32, FileKind, String);
+    let mut sums: HashMap<Key, HashMap<(usize, u64), u64>> = HashMap::new();
     for (process, image) in images.iter().enumerate() {
         let rows = image.syscalls.iter().flat_map(|file| file.files());
         for row in rows.filter(|row| row.context_ref != OWN_CONTEXT_REF) {
@@ -130,19 +133,20 @@ fn files_used(
             let name = row.name.split(|&byte| byte == 0).next().unwrap_or_default();
             let name = String::from_utf8_lossy(name).into_owned();
             let key = (group, api, row.number, FileKind::from_mode(row.mode), name);
-            let sum = sums.entry(key).or_default();
+            let sum = sums.entry(key).or_default().entry((process, row.inode)).or_default();
             *sum = sum.saturating_add(row.samples);
         }
     }
     let mut rows: Vec<FileUse> = sums
         .into_iter()
-        .map(|((group, api, syscall, kind, name), samples)| FileUse {
+        .map(|((group, api, syscall, kind, name), by_inode)| FileUse {
             group,
             api,
             syscall,
             kind,
             name,
-            samples,
+            samples: by_inode.values().fold(0, |sum: u64, &samples| sum.saturating_add(samples)),
+            of_one: by_inode.values().copied().max().unwrap_or(0),
         })
         .collect();
     rows.sort_by(|a, b| {

@@ -2,14 +2,13 @@
 
 mod pool;
 mod process;
+mod seen;
 
-use chase_analyzer::recorder::builder::{SlotId, SyscallsBuilder, ThreadId};
 use chase_analyzer::recorder::layout::{ARGUMENT_BYTES, ArgumentPair};
-use chase_analyzer::recorder::syscalls::{
-    CauseRow, FILE_NAME, FileRow, WAKER_INTERRUPT, WAKER_THREAD, WAKER_TIME,
-};
+use chase_analyzer::recorder::syscalls::{WAKER_INTERRUPT, WAKER_THREAD, WAKER_TIME};
 use chase_analyzer::{FileKind, FindingKind, HeldLocks, LockKey, Ns, WaitObject, lock_key, locks};
-use pool::{MS, Outcome, Pool, US};
+use pool::{MS, Outcome, US};
+use seen::Seen;
 
 const WRITE: u32 = 1;
 const MUNMAP: u32 = 11;
@@ -20,88 +19,6 @@ const CLOCK: u32 = 228;
 const FCNTL: u32 = 72;
 const FLOCK: u32 = 73;
 const FDATASYNC: u32 = 75;
-
-/// Threads with their start routines, each of which makes calls of a function, and in them system calls.
-struct Seen {
-    pool: Pool,
-    pid: u32,
-    threads: Vec<ThreadId>,
-    file: SyscallsBuilder,
-}
-
-impl Seen {
-    fn new() -> Self {
-        let pool = Pool::new();
-        let pid = pool.process.builder.header.pid;
-        Self { pool, pid, threads: Vec::new(), file: SyscallsBuilder::new(pid) }
-    }
-
-    fn function(&mut self, name: &str) -> SlotId {
-        let (app, liba) = (self.pool.process.app, self.pool.process.liba);
-        self.pool.process.builder.slot(app, Some(liba), name)
-    }
-
-    /// A thread that makes `calls` calls of `function` in a second, and as many system calls of `each_ns`.
-    fn thread(
-        &mut self,
-        routine: u64,
-        function: SlotId,
-        (number, calls, each_ns): (u32, u64, u64),
-    ) -> u32 {
-        let thread = self.pool.thread("worker", routine);
-        self.pool.call(thread, function, each_ns, calls);
-        self.pool.call(thread, self.pool.work, (1000 * MS - calls * each_ns) / 10, 10);
-        self.pool.process.builder.timeline(thread).end();
-        self.threads.push(thread);
-        let tid = self.pid + thread.0;
-        self.file.on_cpu(tid, 1000 * MS);
-        // The first context below the root is that of the function; its reference is known at the end.
-        self.file.syscall(1, tid, number, calls, each_ns);
-        tid
-    }
-
-    fn cause(&mut self, tid: u32, number: u32, name: &str, ns: u64, waits: u64) -> &mut CauseRow {
-        let mut row = CauseRow {
-            context_ref: 1,
-            tid,
-            number,
-            object: 7,
-            waits,
-            total_ns: ns,
-            max_ns: ns / waits,
-            ..bytemuck::Zeroable::zeroed()
-        };
-        row.name[..name.len()].copy_from_slice(name.as_bytes());
-        self.file.cause(row);
-        self.file.causes.last_mut().expect("a row")
-    }
-
-    fn used(&mut self, tid: u32, number: u32, mode: u32, name: &str) {
-        let mut file = [0; FILE_NAME];
-        file[..name.len()].copy_from_slice(name.as_bytes());
-        let row = FileRow { context_ref: 1, tid, number, mode, inode: 7, samples: 99, name: file };
-        self.file.file(row);
-    }
-
-    fn finish(self) -> Outcome {
-        let (pid, mut file) = (self.pid, self.file);
-        self.pool.finish_seen(|refs| {
-            let own = |tid: u32, context: u32| {
-                if context == 1 { refs[(tid - pid) as usize][1] } else { context }
-            };
-            for row in &mut file.syscalls {
-                row.context_ref = own(row.tid, row.context_ref);
-            }
-            for row in &mut file.causes {
-                row.context_ref = own(row.tid, row.context_ref);
-            }
-            for row in &mut file.files {
-                row.context_ref = own(row.tid, row.context_ref);
-            }
-            file
-        })
-    }
-}
 
 fn syncing(outcome: &Outcome) -> &chase_analyzer::Finding {
     let mut found = outcome.findings.iter();

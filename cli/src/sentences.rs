@@ -1,5 +1,6 @@
 //! Findings in words, and the commands that show more of them.
 
+mod again;
 mod called_back;
 mod command;
 mod ends;
@@ -130,7 +131,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                     ": {api}{inside} takes {} of the threads' time, {} together{}{}",
                     percent(*of_lifetime),
                     elapsed(all_wait_ns.0),
-                    cause(report, finding),
+                    cause(report, finding, Some(*all_wait_ns)),
                     too(report, others),
                 ),
             )
@@ -151,7 +152,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
             format!(
                 ": {} of its threads' time in {api}{}, while {} is busy for {} of its own",
                 percent(*of_lifetime),
-                cause(report, finding),
+                cause(report, finding, None),
                 thread(report, *producer),
                 percent(*producer_busy),
             ),
@@ -171,7 +172,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 ": readers leave it no room for {} of its time, {} together{}",
                 percent(*of_lifetime),
                 elapsed(all_wait_ns.0),
-                cause(report, finding),
+                cause(report, finding, Some(*all_wait_ns)),
             ),
         ),
         FindingKind::AllocatorContention { all_wait_ns, of_lifetime, .. } => (
@@ -180,7 +181,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 ": a lock inside {api} takes {} of their time, {} together{}",
                 percent(*of_lifetime),
                 elapsed(all_wait_ns.0),
-                cause(report, finding),
+                cause(report, finding, Some(*all_wait_ns)),
             ),
         ),
         FindingKind::InterpreterLock { all_wait_ns, of_lifetime, others, .. } => (
@@ -211,10 +212,11 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 format!(
                     ": they wait for it {} together, {own}; longest in {api}{}",
                     elapsed(all_wait_ns.0),
-                    cause(report, finding),
+                    cause(report, finding, Some(*all_wait_ns)),
                 ),
             )
         }
+        FindingKind::SleepingStage { .. } => again::sleeping(report, finding),
         FindingKind::MutualWaits { all_wait_ns, of_lifetime, of_threads, .. } => (
             format!(
                 "{} of {} wait for each other",
@@ -225,7 +227,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 " for {} of the time, {} together, longest in {api}{}",
                 percent(*of_lifetime),
                 elapsed(all_wait_ns.0),
-                cause(report, finding),
+                cause(report, finding, Some(*all_wait_ns)),
             ),
         ),
         FindingKind::LateAtBarrier { all_wait_ns, .. } => (
@@ -233,7 +235,11 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 "{} wait at a barrier for {who}, which is the last one there",
                 the_threads(&group.label),
             ),
-            format!(": {} together{}", elapsed(all_wait_ns.0), cause(report, finding)),
+            format!(
+                ": {} together{}",
+                elapsed(all_wait_ns.0),
+                cause(report, finding, Some(*all_wait_ns))
+            ),
         ),
         FindingKind::LastToEnd { lifetime_ns, median_ns, .. } => (
             format!("{who} ends last"),
@@ -254,6 +260,8 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
             ),
         ),
         FindingKind::SmallTransfers { .. } => uses::small_transfers(report, finding),
+        FindingKind::LookedUpAgain { .. } => again::looked_up(report, finding),
+        FindingKind::MadeAgain { .. } => again::made(report, finding),
         FindingKind::Syncing { .. } => uses::syncing(report, finding),
         FindingKind::NameResolution { calls, all_ns } => (
             format!("{} looks up names of hosts", group.label),
@@ -272,7 +280,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 " for {} of its time, {}{}",
                 percent(*of_lifetime),
                 plural(*waits, "wait"),
-                cause(report, finding),
+                cause(report, finding, None),
             ),
         ),
         FindingKind::Polling { waits, mean_ns, per_second } => (
@@ -335,13 +343,17 @@ fn mostly(report: &Report, finding: &Finding) -> String {
     text.map_or_else(String::new, |text| format!(", mostly for {text}"))
 }
 
-/// How long all wait, for what, where, and who holds it meanwhile or ends the waits, doing what.
-fn cause(report: &Report, finding: &Finding) -> String {
+/// How long all wait, for what, where, and who holds it meanwhile or ends the waits, doing what. A time that was `said` already is not
+/// said again.
+fn cause(report: &Report, finding: &Finding, said: Option<Ns>) -> String {
     let Some(blame) = &finding.blame else { return String::new() };
     match &*for_what(report, blame) {
         "" => because_of(report, blame),
         what => {
-            format!(", {} of it{what}{}", elapsed(blame.wait_ns.0), because_of(report, blame))
+            let time = elapsed(blame.wait_ns.0);
+            let all = said.is_some_and(|said| said <= blame.wait_ns || elapsed(said.0) == time);
+            let part = if all { "all".to_owned() } else { time };
+            format!(", {part} of it{what}{}", because_of(report, blame))
         }
     }
 }

@@ -77,6 +77,15 @@ planted! {
     a_library_that_is_slow_to_start: "slow_loading.c",
     an_event_loop_of_io_uring_held_up: "held_up_ring.c",
     an_event_loop_held_up_in_python: "held_up.py",
+    settings_that_are_read_again: "reread_settings.c",
+    settings_that_are_read_again_in_python: "reread_settings.py",
+    the_local_time_is_asked_about: "local_time.c",
+    a_file_that_is_not_there: "missing_file.c",
+    a_pattern_that_is_compiled_again: "recompiled.c",
+    owners_that_are_looked_up_again: "owners.py",
+    a_consumer_that_sleeps: "sleepy_consumer.c",
+    a_consumer_that_sleeps_in_cpp: "sleepy_backlog.cpp",
+    a_consumer_that_sleeps_in_rust: "sleepy_consumer.rs",
     calm: "calm.c",
     calm_queue: "calm_queue.c",
     calm_server: "calm_server.c",
@@ -107,6 +116,11 @@ planted! {
     calm_log: "calm_log.c",
     calm_frames: "calm_frames.c",
     calm_think: "calm_think.c",
+    calm_many_files: "calm_many_files.c",
+    calm_ticks: "calm_ticks.c",
+    calm_zone: "calm_zone.c",
+    calm_patterns: "calm_patterns.c",
+    calm_patterns_in_python: "calm_patterns.py",
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::rows::ThreadRow;
 /// A thread of a pool that the stage has created does at least this part of what the stage does.
 const HELPS: f64 = 0.2;
 /// A thread that hardly works itself waits so often for the stage, on average: a helper is told of something now and then.
-const ITEMS: u64 = 30;
+pub(super) const ITEMS: u64 = 30;
 /// It waits for the stage for at least this part of its life.
 const MOSTLY: f64 = 0.6;
 /// The stage works, or wants to, for at least this part of its life.
@@ -21,7 +21,7 @@ const BUSY: f64 = 0.5;
 /// Threads of the stage that end less than this part of the waits that another one ends are no part of it.
 const FEW: f64 = 0.1;
 /// For each wait of the others, the stage waits less often for these: a thread that waits for each answer hands nothing on.
-const ANSWERS: f64 = 0.3;
+pub(super) const ANSWERS: f64 = 0.3;
 
 pub(super) fn is_of(group: u32) -> impl Fn(&Party) -> bool {
     move |party| party.kind == PartyKind::Thread && party.group == Some(group)

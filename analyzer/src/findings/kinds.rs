@@ -156,6 +156,21 @@ pub enum FindingKind {
         /// The API in which it waits longest, if that is a fifth of its life.
         own_wait_in: Option<u32>,
     },
+    /// Threads sleep for each thing that they are handed, while others wait for them, or what is left of these things grows.
+    SleepingStage {
+        /// How often they sleep.
+        sleeps: u64,
+        /// How long each time, on average.
+        mean_ns: f64,
+        /// How long together.
+        slept_ns: Ns,
+        /// The group that hands over what they sleep for, by number in [`Groups::rows`](crate::Groups::rows).
+        waiting: u32,
+        /// How long that waits for them, together; 0 if it does not.
+        all_wait_ns: Ns,
+        /// How long they sleep on when all is handed over.
+        sleeps_on_ns: Ns,
+    },
     /// Threads of a group wait for each other most of the time, at conditions or descriptors: by a lock that a runtime or a
     /// database makes of these, or because each needs what another one has.
     MutualWaits {
@@ -248,6 +263,38 @@ pub enum FindingKind {
         of_file: Option<f64>,
         /// Whether it is the writes themselves that wait for the disk (`O_SYNC`, `O_DIRECT`); `all_ns` is how long, then.
         by_writes: bool,
+    },
+    /// A file is opened, asked about, or looked for in vain, again and again.
+    LookedUpAgain {
+        /// How often the threads of the group look it up, in all functions.
+        lookups: u64,
+        /// The same in the function that takes longest.
+        calls: u64,
+        /// How often it is opened.
+        opened: u64,
+        /// Whether it is not there.
+        in_vain: bool,
+        /// The number of other files that are looked up in turns with it.
+        others: usize,
+        /// Whether the C library asks which time is the local one, because `TZ` does not say so.
+        is_local_time: bool,
+        /// Time in these system calls, and in those that read and close what was opened.
+        all_ns: Ns,
+        /// The part of it off the processor.
+        waiting_ns: Ns,
+    },
+    /// What can be kept is made again and again.
+    MadeAgain {
+        /// Calls of the function by the threads of the group.
+        calls: u64,
+        /// Their total time.
+        all_ns: Ns,
+        /// The part of it in which they wait.
+        waiting_ns: Ns,
+        /// What a thread that calls it does.
+        does: &'static str,
+        /// What to do instead.
+        instead: &'static str,
     },
     /// Names of hosts are looked up.
     NameResolution {

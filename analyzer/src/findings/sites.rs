@@ -25,6 +25,8 @@ pub(super) fn name(evidence: &Evidence<'_>, finding: &mut Finding) {
             | Kind::SmallTransfers { .. }
             | Kind::Syncing { .. }
             | Kind::NameResolution { .. }
+            | Kind::LookedUpAgain { .. }
+            | Kind::MadeAgain { .. }
             | Kind::Spinning { .. }
     );
     let (Some(api), Some(&thread)) = (finding.api, finding.threads.first()) else { return };

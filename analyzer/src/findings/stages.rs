@@ -12,7 +12,7 @@ use crate::groups::GroupRow;
 use crate::stats::median;
 
 /// A limiting thread waits for others during at most this part of its life.
-const WAITS_FOR_NOBODY: f64 = 0.2;
+pub(super) const WAITS_FOR_NOBODY: f64 = 0.2;
 /// The same for all that it waits for, but for the disk.
 const WORKS: f64 = 0.5;
 /// The last at a barrier is the same thread for at least this part of the time that others wait there.
@@ -49,7 +49,7 @@ pub(super) fn limiting(evidence: &Evidence<'_>) -> Vec<Finding> {
 }
 
 /// Returns whether this is a wait for threads of the run to hand something over, by any means.
-fn is_fed_by_threads(row: &CauseRow) -> bool {
+pub(super) fn is_fed_by_threads(row: &CauseRow) -> bool {
     let by_threads = || {
         let joint: Joint<'_> = [row].into_iter().collect();
         joint.ended_by(|waker| waker.kind == PartyKind::Thread && waker.group.is_some()) >= 0.5

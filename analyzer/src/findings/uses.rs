@@ -16,6 +16,8 @@ pub(super) struct Use<'e> {
     pub(super) number: u32,
     pub(super) syscall: &'e str,
     pub(super) calls: u64,
+    /// Those of them that failed.
+    pub(super) errors: u64,
     /// Bytes that they transferred, where that is known.
     pub(super) bytes: Option<u64>,
     pub(super) total_ns: f64,
@@ -107,6 +109,7 @@ fn use_of<'e>(row: &'e SyscallRow<OfApi>, group: u32, rows: &Rows<'e>, is_all: b
         number: row.number,
         syscall: &row.syscall,
         calls: sum(|of| of.calls),
+        errors: sum(|of| of.errors),
         bytes: all.bytes.map(|_| sum(|of| of.bytes.unwrap_or(0))),
         total_ns: Ns(total_ns).as_f64(),
         cpu_ns: Ns(cpu_ns).as_f64(),

@@ -21,7 +21,7 @@ pub(super) const ONE_WAIT: f64 = 0.25;
 pub(super) const LEAST_SIGNALS: u64 = 10;
 
 /// Functions that wake a thread that waits for work.
-const SIGNALS: &[&str] = &[
+pub(super) const SIGNALS: &[&str] = &[
     "pthread_cond_signal",
     "pthread_cond_broadcast",
     "cnd_signal",

@@ -31,14 +31,17 @@ pub(crate) fn command(report: &Report, finding: &Finding) -> String {
         | FindingKind::MutualWaits { .. }
         | FindingKind::SlowPeer { .. }
         | FindingKind::Polling { .. }
+        | FindingKind::SleepingStage { .. }
         | FindingKind::EventLoopHeldUp { .. } => ("waits", group),
         FindingKind::LimitingStage { .. } => ("waits", String::new()),
         FindingKind::ManyTinyCalls { .. }
         | FindingKind::Spinning { .. }
+        | FindingKind::MadeAgain { .. }
         | FindingKind::NameResolution { .. }
         | FindingKind::SlowLoading { .. } => ("tree", group + &api),
         FindingKind::SmallTransfers { .. }
         | FindingKind::Syncing { .. }
+        | FindingKind::LookedUpAgain { .. }
         | FindingKind::MappingChurn { .. } => ("syscalls", api.trim_start().to_owned()),
         FindingKind::ShortProcesses { .. } => ("", String::new()),
     };

@@ -33,7 +33,7 @@ pub(super) fn small_transfers(report: &Report, finding: &Finding) -> (String, St
             ": {} of {syscall} of {mean_bytes:.0} {} on average{}, by {by}, {} {}",
             plural(*calls, "call"),
             if format!("{mean_bytes:.0}") == "1" { "byte" } else { "bytes" },
-            usual(*usual_bytes),
+            usual(*usual_bytes, *mean_bytes),
             take(*calls),
             elapsed(all_ns.0),
         ),
@@ -100,15 +100,17 @@ pub(super) fn spinning(report: &Report, finding: &Finding) -> (String, String) {
 }
 
 /// The file that a finding is about.
-fn name(report: &Report, finding: &Finding) -> Option<String> {
+pub(super) fn name(report: &Report, finding: &Finding) -> Option<String> {
     let blame = finding.blame.as_ref()?;
     Some(causes::blamed_object(report, blame)).filter(|name| !name.is_empty())
 }
 
 /// What nearly all calls ask for.
-fn usual(bytes: Option<u64>) -> String {
+fn usual(bytes: Option<u64>, mean: f64) -> String {
     match bytes {
         Some(0) => ", most of none".to_owned(),
+        // (It was said.)
+        Some(1) if format!("{mean:.0}") == "1" => String::new(),
         Some(1) => ", most of 1".to_owned(),
         Some(bytes) => format!(", most of {bytes} to {}", bytes.saturating_mul(2) - 1),
         None => String::new(),

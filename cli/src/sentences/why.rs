@@ -23,6 +23,10 @@ pub(super) fn in_words(report: &Report, finding: &Finding, why: Option<Why>) -> 
             amount(unit, usual),
             calls(&why)
         ),
+        // One call each: it is as long as all are.
+        _ if why.calls == 1 && why.median_calls.round() as u64 == 1 => {
+            " (one call each)".to_owned()
+        }
         _ => {
             let [each, usual] =
                 [why.each_ns, why.median_each_ns].map(|ns| elapsed(ns.round() as u64));

@@ -78,6 +78,7 @@ fn sentence(names: &dyn Names, finding: &Finding) -> super::Finding {
         | FindingKind::AllocatorContention { .. }
         | FindingKind::InterpreterLock { .. }
         | FindingKind::LimitingStage { .. }
+        | FindingKind::SleepingStage { .. }
         | FindingKind::MutualWaits { .. }
         | FindingKind::LateAtBarrier { .. }
         | FindingKind::SlowPeer { .. }
@@ -85,8 +86,11 @@ fn sentence(names: &dyn Names, finding: &Finding) -> super::Finding {
         | FindingKind::EventLoopHeldUp { .. } => SectionId::Blocked,
         FindingKind::SmallTransfers { .. }
         | FindingKind::Syncing { .. }
+        | FindingKind::LookedUpAgain { .. }
         | FindingKind::MappingChurn { .. } => SectionId::Syscalls,
-        FindingKind::NameResolution { .. } | FindingKind::SlowLoading { .. } => SectionId::Flame,
+        FindingKind::NameResolution { .. }
+        | FindingKind::MadeAgain { .. }
+        | FindingKind::SlowLoading { .. } => SectionId::Flame,
         FindingKind::StarvedConsumers { .. } => SectionId::Libraries,
         FindingKind::ManyTinyCalls { .. } | FindingKind::Spinning { .. } => SectionId::Flame,
     };
