@@ -3,6 +3,7 @@
 mod called_back;
 mod command;
 mod ends;
+mod starts;
 mod uses;
 mod why;
 
@@ -19,6 +20,7 @@ use crate::terminal::{count, elapsed, percent, plural};
 use crate::uneven;
 pub(crate) use called_back::function as called_back;
 pub(crate) use command::{command, view_command};
+pub(crate) use starts::started_at;
 
 /// What stands for code outside of library calls.
 const OWN_CODE: &str = "its own code";
@@ -296,6 +298,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
             ),
             format!(": {} together", elapsed(all_ns.0)),
         ),
+        FindingKind::ShortThreads { .. } => starts::short_threads(report, finding),
         FindingKind::SlowLoading { calls, all_ns, library } => {
             let library = library.map_or_else(String::new, |object| {
                 format!(", most of it to start {}", report.names.object(object))

@@ -39,6 +39,11 @@ planted! {
     a_lock_that_spins: "spinning.c",
     a_poll_loop_in_python: "polling.py",
     a_script_of_short_processes: "short_processes.sh",
+    a_thread_for_each_task: "short_threads.c",
+    a_thread_for_each_task_in_cpp: "short_threads.cpp",
+    a_thread_for_each_task_by_futures: "short_threads_async.cpp",
+    a_thread_for_each_task_in_rust: "short_threads.rs",
+    a_thread_for_each_task_in_python: "short_threads.py",
     a_slow_peer: "peer.c",
     a_slow_name_server: "names.c",
     a_convoy_with_a_limit_of_time: "convoy_timed.c",
@@ -107,6 +112,7 @@ planted! {
     calm_log: "calm_log.c",
     calm_frames: "calm_frames.c",
     calm_think: "calm_think.c",
+    calm_threads: "calm_threads.c",
 }
 
 #[test]

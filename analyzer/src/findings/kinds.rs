@@ -328,6 +328,19 @@ pub enum FindingKind {
         /// Sum of their lifetimes.
         all_ns: Ns,
     },
+    /// Threads are started for pieces of work that take less time than to start and to end them.
+    ShortThreads {
+        /// How many.
+        threads: usize,
+        /// Median of their lifetimes.
+        lifetime_ns: Ns,
+        /// Median of their useful times, without what the hook does in them when they make their first calls.
+        useful_ns: Ns,
+        /// What it takes to start one.
+        made_ns: Ns,
+        /// How much longer than it lives whoever starts one waits for it.
+        awaited_ns: Ns,
+    },
     /// Loading libraries takes long.
     SlowLoading {
         /// Calls by the threads of the group.

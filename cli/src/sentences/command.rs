@@ -37,6 +37,7 @@ pub(crate) fn command(report: &Report, finding: &Finding) -> String {
         | FindingKind::Spinning { .. }
         | FindingKind::NameResolution { .. }
         | FindingKind::SlowLoading { .. } => ("tree", group + &api),
+        FindingKind::ShortThreads { .. } => ("tree", api.trim_start().to_owned()),
         FindingKind::SmallTransfers { .. }
         | FindingKind::Syncing { .. }
         | FindingKind::MappingChurn { .. } => ("syscalls", api.trim_start().to_owned()),

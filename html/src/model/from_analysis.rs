@@ -71,6 +71,7 @@ fn sentence(names: &dyn Names, finding: &Finding) -> super::Finding {
         | FindingKind::UnevenWork { .. }
         | FindingKind::TooManyThreads { .. }
         | FindingKind::ShortProcesses { .. }
+        | FindingKind::ShortThreads { .. }
         | FindingKind::SubGroups { .. } => SectionId::Threads,
         FindingKind::SlowFirstCall { .. } | FindingKind::RareSlowCalls { .. } => SectionId::Tail,
         FindingKind::SerialisingLock { .. }
