@@ -455,7 +455,7 @@ fn who(report: &Report, finding: &Finding, group: &GroupRow) -> (String, &'stati
     match *finding.threads {
         [] => (label.clone(), "is"),
         [_] if group.threads == 1 => (label.clone(), "is"),
-        [one] => (format!("{label}: {}", thread(report, one)), "is"),
+        [one] => (format!("{label}: {}", ends::thread_or_process(report, one)), "is"),
         _ => (format!("{label}: {} of {} threads", finding.threads.len(), group.threads), "are"),
     }
 }

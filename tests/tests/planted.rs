@@ -72,6 +72,10 @@ planted! {
     short_processes_in_python: "short_processes.py",
     short_processes_whose_output_is_read: "short_processes_output.py",
     the_last_to_end_in_python: "last_to_end.py",
+    the_last_process_to_end: "last_process.c",
+    the_last_process_to_end_in_python: "last_process.py",
+    a_long_chunk_in_a_pool_of_processes: "uneven_processes.py",
+    a_long_task_in_an_executor_of_processes: "uneven_executor.py",
     a_slow_peer_in_python: "peer.py",
     a_slow_upstream: "slow_upstream.c",
     a_long_task_in_a_pool: "uneven_tasks.rs",
@@ -113,6 +117,8 @@ planted! {
     calm_frames: "calm_frames.c",
     calm_think: "calm_think.c",
     calm_threads: "calm_threads.c",
+    calm_processes: "calm_processes.c",
+    calm_process_pool: "calm_process_pool.py",
 }
 
 #[test]
