@@ -151,6 +151,7 @@ pub fn findings(
     found.extend(syncs::synchronous_writes(&evidence));
     found.extend(system::name_resolution(&evidence));
     found.extend(system::loading(&evidence));
+    found.extend(starts::slow_libraries(&evidence));
     found.extend(system::mapping_churn(&evidence));
     found.extend(machine::too_many_threads(&evidence));
     let groups_and_numbers = (0..).zip(&groups.rows);

@@ -298,6 +298,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
             ),
             format!(": {} together", elapsed(all_ns.0)),
         ),
+        FindingKind::SlowStart { .. } => starts::slow_library(report, finding),
         FindingKind::ShortThreads { .. } => starts::short_threads(report, finding),
         FindingKind::SlowLoading { calls, all_ns, library } => {
             let library = library.map_or_else(String::new, |object| {

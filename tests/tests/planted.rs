@@ -84,6 +84,8 @@ planted! {
     a_slow_callback: "slow_callback.c",
     a_pool_of_connections_in_cpp: "condition_pool.cpp",
     a_library_that_is_slow_to_start: "slow_loading.c",
+    a_linked_library_that_is_slow_to_start: "slow_constructor.c",
+    a_linked_library_that_computes_its_tables: "slow_constructor.cpp",
     an_event_loop_of_io_uring_held_up: "held_up_ring.c",
     an_event_loop_held_up_in_python: "held_up.py",
     calm: "calm.c",
@@ -119,6 +121,7 @@ planted! {
     calm_threads: "calm_threads.c",
     calm_processes: "calm_processes.c",
     calm_process_pool: "calm_process_pool.py",
+    calm_engine: "calm_engine.cpp",
 }
 
 #[test]

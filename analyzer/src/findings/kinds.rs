@@ -351,6 +351,18 @@ pub enum FindingKind {
         /// [`Analysis::objects`](crate::Analysis::objects).
         library: Option<u32>,
     },
+    /// A linked library takes long before the program runs: its constructors do.
+    SlowStart {
+        /// The library, by number in [`Analysis::objects`](crate::Analysis::objects).
+        library: u32,
+        /// How long its own code had the processor.
+        own_ns: Ns,
+        /// How long the library calls took that it made.
+        calls_ns: Ns,
+        /// More of it, by number in [`Watched::slow_starts`](crate::Watched::slow_starts).
+        #[serde(skip)]
+        slow_start: u32,
+    },
     /// Threads with the same start routine that behave differently.
     SubGroups {
         /// The behaviours.

@@ -1,13 +1,17 @@
-//! Threads that are started for a piece of work each, which takes less time than to start and to end them.
+//! What it takes until something runs: threads that are started for a piece of work each, which takes less time than to start and to end
+//! them; and libraries whose constructors take long.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
-use super::{Evidence, Finding, FindingKind};
+use super::joint::Joint;
+use super::{Blame, Evidence, Finding, FindingKind};
 use crate::blocking::Cause;
+use crate::causes::CauseRow;
 use crate::clock::Ns;
 use crate::groups::GroupRow;
 use crate::packed::ThreadApi;
 use crate::rows::ApiRow;
+use crate::slow_start::SlowStart;
 use crate::stats::median;
 
 /// Fewer threads are not many.
@@ -19,6 +23,45 @@ const COSTLY: f64 = 1.0 / 3.0;
 const MOST_AWAITED: f64 = 4.0;
 /// The part of the threads that one creator waits for by itself.
 const WAITS_FOR: f64 = 0.5;
+
+/// Finds libraries that take long before the program runs.
+pub(super) fn slow_libraries(evidence: &Evidence<'_>) -> Vec<Finding> {
+    let starts = (0..).zip(&evidence.watched.slow_starts);
+    let found = starts.filter_map(|(number, start)| {
+        let group = *evidence.groups.of_thread.get(start.thread as usize)?;
+        let saves_ns = start.own_ns.as_f64() + start.calls_ns.as_f64();
+        let kind = FindingKind::SlowStart {
+            library: start.library,
+            own_ns: start.own_ns,
+            calls_ns: start.calls_ns,
+            slow_start: number,
+        };
+        let finding = evidence.finding(group, vec![start.thread], None, saves_ns, kind);
+        Some(Finding { blame: waited(evidence, group, start), ..finding })
+    });
+    // Of processes that run the same program, the one that takes longest.
+    let mut said = HashSet::new();
+    found.filter(|finding| said.insert((finding.group, library(finding)))).collect()
+}
+
+fn library(finding: &Finding) -> Option<u32> {
+    match finding.kind {
+        FindingKind::SlowStart { library, .. } => Some(library),
+        _ => None,
+    }
+}
+
+/// What the library waited for longest in the call that it was longest in.
+fn waited(evidence: &Evidence<'_>, group: u32, start: &SlowStart) -> Option<Blame> {
+    let (api, _) = start.longest?;
+    let is_there = |row: &&CauseRow| {
+        let is_own = row.site.is_some_and(|site| site.object == Some(start.library));
+        is_own && row.api == Some(api) && row.by_thread.iter().any(|own| own.thread == start.thread)
+    };
+    let waits: Joint<'_> = evidence.causes_of(group).filter(is_there).collect();
+    let blame = waits.blame()?;
+    Some(Blame { holder: None, waker: None, ..blame })
+}
 
 /// What one thread costs whoever starts it, in ns.
 struct Cost {

@@ -41,6 +41,10 @@ pub(crate) fn command(report: &Report, finding: &Finding) -> String {
         FindingKind::SmallTransfers { .. }
         | FindingKind::Syncing { .. }
         | FindingKind::MappingChurn { .. } => ("syscalls", api.trim_start().to_owned()),
+        FindingKind::SlowStart { own_ns, calls_ns, .. } if own_ns >= calls_ns => {
+            ("hot", String::new())
+        }
+        FindingKind::SlowStart { .. } => ("tree", group),
         FindingKind::ShortProcesses { .. } => ("", String::new()),
     };
     words(report, view, &filters)

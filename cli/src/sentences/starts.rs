@@ -1,4 +1,4 @@
-//! Threads that are started for very little work, in words.
+//! Threads that are started for very little work, and libraries that take long to start, in words.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use chase_analyzer::{Finding, FindingKind, ThreadRow};
 
 use crate::causes;
+use crate::event_loops;
 use crate::report::Report;
 use crate::terminal::{elapsed, plural};
 
@@ -35,6 +36,41 @@ pub(super) fn short_threads(report: &Report, finding: &Finding) -> (String, Stri
             elapsed(made_ns.0),
             super::api(report, finding.api),
         ),
+    )
+}
+
+/// The claim of a finding about a library that takes long to start, and what it rests on.
+pub(super) fn slow_library(report: &Report, finding: &Finding) -> (String, String) {
+    let FindingKind::SlowStart { library, own_ns, calls_ns, slow_start } = finding.kind else {
+        return (String::new(), String::new());
+    };
+    let one = report.watched().slow_starts.get(slow_start as usize);
+    let label = &super::group(report, finding).label;
+    let mut parts = Vec::new();
+    if own_ns.0 > calls_ns.0 / 20 {
+        let ran = one.map(|one| event_loops::functions(report, one.process, &one.ran));
+        let ran = ran.unwrap_or_default();
+        let most = ran.first().map_or_else(String::new, |ran| {
+            let line =
+                if ran.line.is_empty() { String::new() } else { format!(" at {}", ran.line) };
+            format!(", mostly in {}{line}", ran.name)
+        });
+        parts.push(format!("{} on the processor in its own code{most}", elapsed(own_ns.0)));
+    }
+    if calls_ns.0 > own_ns.0 / 20 {
+        let longest = one.and_then(|one| one.longest).map_or_else(String::new, |(api, _)| {
+            let place = super::at(report, finding);
+            format!(", mostly of {}{place}", super::api(report, Some(api)))
+        });
+        parts.push(format!("{} in library calls{longest}", elapsed(calls_ns.0)));
+    }
+    (
+        format!(
+            "{} takes {} to start, before {label} does anything of its own",
+            report.names.object(library),
+            elapsed(own_ns.0.saturating_add(calls_ns.0)),
+        ),
+        format!(" (constructors): {}", parts.join("; ")),
     )
 }
 

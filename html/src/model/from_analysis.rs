@@ -88,7 +88,9 @@ fn sentence(names: &dyn Names, finding: &Finding) -> super::Finding {
         | FindingKind::Syncing { .. }
         | FindingKind::MappingChurn { .. } => SectionId::Syscalls,
         FindingKind::NameResolution { .. } | FindingKind::SlowLoading { .. } => SectionId::Flame,
-        FindingKind::StarvedConsumers { .. } => SectionId::Libraries,
+        FindingKind::StarvedConsumers { .. } | FindingKind::SlowStart { .. } => {
+            SectionId::Libraries
+        }
         FindingKind::ManyTinyCalls { .. } | FindingKind::Spinning { .. } => SectionId::Flame,
     };
     let Sentence { claim, evidence, gain } = names.sentence(finding);
