@@ -16,6 +16,7 @@ use crate::clock::Ns;
 use crate::event_loops::RanLate;
 use crate::groups::Groups;
 use crate::image::Image;
+use crate::on_cpu::OnCpuOfThread;
 use crate::overhead::OWN;
 use crate::packed::ThreadContext;
 use crate::rows::{ContextRow, ThreadOrigin, ThreadRow};
@@ -63,8 +64,15 @@ pub(crate) fn slow_starts(
         let process = analysis.processes.get(row.process);
         row.origin == ThreadOrigin::Main && process.is_some_and(|process| !process.forked)
     });
+    let mut own_code: HashMap<(usize, u32), Vec<&OnCpuOfThread>> = HashMap::new();
+    for own in analysis.on_cpu.of_threads.iter().filter(|own| own.api.is_none()) {
+        own_code.entry((own.process as usize, own.thread)).or_default().push(own);
+    }
     let mut found: Vec<SlowStart> = first
-        .flat_map(|(number, row)| of_thread(analysis, number, row))
+        .flat_map(|(number, row)| {
+            let own = own_code.get(&(row.process, row.thread)).map_or(&[][..], |own| own);
+            of_thread(analysis, own, (number, row))
+        })
         .filter(is_material)
         .collect();
     if found.iter().any(|start| start.own_ns > Ns(0)) {
@@ -123,7 +131,12 @@ impl SlowStart {
 }
 
 /// Returns the libraries that call something in a first thread outside of all calls, before the program does.
-fn of_thread(analysis: &Analysis, thread: u32, row: &ThreadRow) -> Vec<SlowStart> {
+/// `own_code` is what it ran meanwhile.
+fn of_thread(
+    analysis: &Analysis,
+    own_code: &[&OnCpuOfThread],
+    (thread, row): (u32, &ThreadRow),
+) -> Vec<SlowStart> {
     let program = row.own_object;
     let start = |library: u32| SlowStart {
         thread,
@@ -169,12 +182,9 @@ fn of_thread(analysis: &Analysis, thread: u32, row: &ThreadRow) -> Vec<SlowStart
         .filter(|context| context.measures.timed + context.measures.open < context.measures.calls)
         .map(|context| analysis.apis[context.api as usize].object)
         .collect();
-    let is_this =
-        |process: u32, number: u32| (process as usize, number) == (row.process, row.thread);
-    for own in &analysis.on_cpu.of_threads {
-        let is_own = is_this(own.process, own.thread) && own.api.is_none();
+    for own in own_code {
         let is_start = !works_later.contains(&own.object) && !counted.contains(&own.object);
-        if let Some(start) = starts.get_mut(&own.object).filter(|_| is_own && is_start) {
+        if let Some(start) = starts.get_mut(&own.object).filter(|_| is_start) {
             start.own_ns = Ns(start.own_ns.0.saturating_add(own.ns.0));
         }
     }
