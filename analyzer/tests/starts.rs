@@ -76,6 +76,17 @@ fn a_thread_for_each_task() {
 }
 
 #[test]
+fn a_start_that_takes_longer_now_and_then_is_one_of_them() {
+    let mut started = Started::new(200, 10 * US, |_| 0);
+    let (create, join) = (started.create, started.pool.join);
+    started.pool.call(MAIN, create, 10 * MS, 1);
+    started.pool.call(MAIN, create, 8 * US, 199);
+    started.pool.call(MAIN, join, 30 * US, 200);
+    let outcome = started.pool.finish();
+    assert!(short(&outcome).is_some() && outcome.findings.len() == 1, "{:#?}", outcome.findings);
+}
+
+#[test]
 fn they_are_few_or_large_enough_or_of_no_matter() {
     // 50 of them; each works for 300 µs; nobody waits for their ends, and each works for three times as long as its start takes.
     for (count, works_ns, joined_ns) in

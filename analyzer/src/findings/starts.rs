@@ -118,20 +118,23 @@ pub(super) fn short_threads(
     Some(evidence.finding(number, vec![started.creator], Some(api), saves_ns, kind))
 }
 
-/// Whether a finding is what short-lived threads are seen to do: to have whoever starts them wait, and to differ; in Python, to have the
-/// interpreter while they start.
+/// Whether a finding is what short-lived threads are seen to do: to have whoever starts them wait, to differ, to be slow to start now and
+/// then; in Python, to have the interpreter while they start.
 pub(super) fn is_of_short_threads(short: &[Finding], finding: &Finding) -> bool {
-    let is_explained = matches!(
-        finding.kind,
-        FindingKind::LimitingStage { .. }
-            | FindingKind::SubGroups { .. }
-            | FindingKind::SlowThreads { .. }
-    );
+    use FindingKind as Kind;
     let held_by = finding.blame.as_ref().and_then(|blame| blame.holder.as_ref()?.group);
-    let is_held = matches!(finding.kind, FindingKind::InterpreterLock { .. });
-    short.iter().any(|short| {
-        is_explained && short.group == finding.group || is_held && held_by == Some(short.group)
-    })
+    let is_of = |short: &Finding| match finding.kind {
+        Kind::LimitingStage { .. }
+        | Kind::SubGroups { .. }
+        | Kind::SlowThreads { .. }
+        | Kind::LastToEnd { .. } => finding.group == short.group,
+        Kind::SlowFirstCall { .. } | Kind::RareSlowCalls { .. } => {
+            finding.group == short.group || finding.api == short.api
+        }
+        Kind::InterpreterLock { .. } => held_by == Some(short.group),
+        _ => false,
+    };
+    short.iter().any(is_of)
 }
 
 /// Counts the threads of a group in the process that has most of them; `None` if they are few, or who started them is not known.
