@@ -10,6 +10,7 @@
 
 mod pieces;
 mod running;
+mod until;
 mod what_if;
 
 use std::collections::HashMap;

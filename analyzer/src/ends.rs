@@ -2,7 +2,8 @@
 //!
 //! The threads that one thread starts are a *set*: all of them, whatever they do, and those of each group among them. The last of a set to
 //! end is *late* if at least two others were started about when it was, and it lives on for a quarter of its life after all others of
-//! the set. What it does then is what whoever joins them waits for.
+//! the set. What it does then is what whoever joins them waits for. Processes that one process forks are a set, too, as far as none of
+//! them became another program, and all ends were seen.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -14,9 +15,9 @@ use crate::causes::{NamingPlaces, PathWait, Run};
 use crate::clock::Ns;
 use crate::event_loops::{RanLate, WaitInTurns};
 use crate::groups::Groups;
-use crate::image::Image;
+use crate::image::{Ending, Image};
 use crate::long_waits::OffCpuTimes;
-use crate::rows::ThreadRow;
+use crate::rows::{ThreadOrigin, ThreadRow};
 use crate::spans::common_ns;
 
 /// The others end earlier than the last one by at least this part of its life.
@@ -37,6 +38,8 @@ pub struct LateThread {
     pub others: Vec<u32>,
     /// Whether all of the set run the same function.
     pub is_group: bool,
+    /// Whether they are processes; then, these are their first threads.
+    pub is_process: bool,
     /// How long it lived on after all others.
     pub alone_ns: Ns,
     /// What it waited for then, longest first.
@@ -67,6 +70,7 @@ pub(crate) fn late_threads(
     }
     let late = |((_, _, group), set): (_, Vec<u32>)| late_of(analysis, group, &set);
     let mut found: Vec<LateThread> = sets.into_iter().filter_map(late).collect();
+    found.extend(late_processes(analysis, groups));
     if !found.is_empty() {
         let run = Run::new(images, analysis, groups, naming);
         for late in &mut found {
@@ -75,6 +79,30 @@ pub(crate) fn late_threads(
         }
     }
     found
+}
+
+/// Finds late ones of processes that were forked.
+fn late_processes(analysis: &Analysis, groups: &Groups) -> Vec<LateThread> {
+    let mut sets: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for ((number, row), &group) in (0..).zip(&analysis.threads).zip(&groups.of_thread) {
+        if forked_by(analysis, row).is_some() {
+            sets.entry(group).or_default().push(number);
+        }
+    }
+    let is_known = |&thread: &u32| {
+        let row = &analysis.threads[thread as usize];
+        !row.end_is_estimate && analysis.processes[row.process].ending != Ending::Exec
+    };
+    let known = sets.into_iter().filter(|(_, set)| set.iter().all(is_known));
+    let late = known.filter_map(|(group, set)| late_of(analysis, Some(group), &set));
+    late.map(|late| LateThread { is_process: true, ..late }).collect()
+}
+
+/// Returns the process that forked that of a first thread, by number in [`Analysis::processes`].
+pub(crate) fn forked_by(analysis: &Analysis, thread: &ThreadRow) -> Option<usize> {
+    let process = analysis.processes.get(thread.process)?;
+    let is_forked = thread.origin == ThreadOrigin::Main && process.forked;
+    process.parent.filter(|_| is_forked)
 }
 
 fn late_of(analysis: &Analysis, group: Option<u32>, set: &[u32]) -> Option<LateThread> {
@@ -93,6 +121,7 @@ fn late_of(analysis: &Analysis, group: Option<u32>, set: &[u32]) -> Option<LateT
         thread: last,
         others,
         is_group: group.is_some(),
+        is_process: false,
         alone_ns: Ns(alone_ns),
         waits: Vec::new(),
         process: late.process,

@@ -31,6 +31,7 @@ mod sites;
 mod sleepers;
 mod spinning;
 mod stages;
+mod starts;
 mod syncs;
 mod system;
 mod threads;
@@ -156,8 +157,14 @@ pub fn findings(
     found.extend(syncs::synchronous_writes(&evidence));
     found.extend(system::name_resolution(&evidence));
     found.extend(system::loading(&evidence));
+    found.extend(starts::slow_libraries(&evidence));
     found.extend(system::mapping_churn(&evidence));
     found.extend(machine::too_many_threads(&evidence));
+    let groups_and_numbers = (0..).zip(&groups.rows);
+    let short: Vec<Finding> =
+        groups_and_numbers.filter_map(|group| starts::short_threads(&evidence, group)).collect();
+    found.retain(|finding| !starts::is_of_short_threads(&short, finding));
+    found.extend(short);
     if let Some(short) = machine::short_processes(&evidence) {
         // Who waits for short processes is limited by them: that is the same.
         found.retain(|stage| !machine::is_of_short_processes(&evidence, stage));

@@ -115,6 +115,7 @@ mod run;
 mod sampled;
 mod shelf;
 mod since;
+mod slow_start;
 mod spans;
 mod stats;
 mod sums;
@@ -183,6 +184,7 @@ pub use rows::{
 pub use run::{Catalog, Link, Member, Run};
 pub use sampled::{OnCpuOfApi, SampledTime};
 pub use since::Moment;
+pub use slow_start::SlowStart;
 pub use stats::{Imbalance, Robust, imbalance, median};
 pub use syscalls::{
     All, Category, CategoryRow, ErrorCount, Nested, OfApi, OfContext, OfLibrary, OfThread, Syscall,

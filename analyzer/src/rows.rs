@@ -290,6 +290,9 @@ pub struct ThreadRow {
     pub off_cpu: MeasuredOffCpu,
     /// The hook's overhead in this thread; it is in no other figure.
     pub own_cost_ns: Ns,
+    /// What the hook did in it before calls of new contexts. It is in the time of what makes these calls.
+    #[serde(skip)]
+    pub(crate) slow_ns: Ns,
     /// By how much the parts exceed the lifetime, which only happens with contradictory data.
     pub overlap_ns: Ns,
     /// Start routine.

@@ -1,6 +1,6 @@
 //! Work that is divided unevenly: while one thread of a group still works, the others wait for more to do, and somebody waits for all of it.
 //!
-//! Work is shared by the threads of a group that are in one process: a *pool*. A *batch* is the time from when the first thread of the pool
+//! Work is shared by the threads of a group that are in one process, or by the processes that one process has forked: a *pool*. A *batch* is the time from when the first thread of the pool
 //! has something to do until none has. A thread has nothing to do while it waits for a condition, or for what others hand over, for a
 //! millisecond or more; waiting for a lock, a file or a processor is part of what it does. In a batch, a thread is *alone* while it is
 //! the only one that works. That counts if several worked at the same time before or after that, so that there was work for several,
@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::analysis::Analysis;
 use crate::causes::{CauseRow, LockKey, NamingPlaces, PathWait, Purpose, Run, lock_key};
 use crate::clock::Ns;
+use crate::ends::forked_by;
 use crate::event_loops::{RanLate, WaitInTurns};
 use crate::groups::Groups;
 use crate::image::Image;
@@ -99,7 +100,7 @@ pub(crate) fn uneven_work(
     found.into_iter().map(|(_, one)| one).collect()
 }
 
-/// The numbers of a group and of a process.
+/// The numbers of a group and of a process: of processes that were forked, that is the one that forked them.
 type PoolKey = (u32, usize);
 
 /// The threads of a group that are in one process.
@@ -117,8 +118,9 @@ struct Pool<'a> {
 type Awaited = Vec<(Span, u32)>;
 
 fn key_of(analysis: &Analysis, groups: &Groups, thread: u32) -> Option<PoolKey> {
-    let &group = groups.of_thread.get(thread as usize)?;
-    Some((group, analysis.threads.get(thread as usize)?.process))
+    let (&group, row) =
+        (groups.of_thread.get(thread as usize)?, analysis.threads.get(thread as usize)?);
+    Some((group, forked_by(analysis, row).unwrap_or(row.process)))
 }
 
 /// Returns the times in which a thread outside of a group waits for a thread of it, by the pool of that one.
@@ -131,7 +133,13 @@ fn awaited(
     for (own, &group) in threads.iter().zip(&groups.of_thread) {
         for wait in &own.waits {
             let purpose = wait.wait.purpose;
-            let is_result = purpose.is_handover() || purpose == Purpose::Join;
+            let is_fork = |waker: u32| forked_by(analysis, &analysis.threads[waker as usize]);
+            // (Who has forked processes waits for their results and for their ends at once.)
+            let is_result = match purpose {
+                Purpose::Join | Purpose::Child => true,
+                Purpose::Readiness => wait.waker.and_then(is_fork).is_some(),
+                _ => purpose.is_handover(),
+            };
             let key = wait.waker.and_then(|waker| key_of(analysis, groups, waker));
             if let Some(key) = key.filter(|&(of, _)| is_result && of != group) {
                 found.entry(key).or_default().push(((wait.begin_ns, woken(wait)), group));
@@ -225,9 +233,8 @@ impl Pool<'_> {
         let alone_longest = by_thread.first()?.0;
         let others_idle = |is_alone: bool, wait: &PathWait| !is_alone && self.is_idle(wait);
         let own = |is_alone: bool, wait: &PathWait| is_alone && !self.is_idle(wait);
-        let (group, process) = self.key;
         Some(UnevenWork {
-            group,
+            group: self.key.0,
             batches,
             all_ns: Ns(all_ns),
             alone_ns: Ns(alone_ns),
@@ -241,7 +248,7 @@ impl Pool<'_> {
                 .map(|row| row.wait),
             own_waits: self.waits_in(&alone_spans, &[alone_longest], own),
             waiting,
-            process,
+            process: self.analysis.threads[alone_longest as usize].process,
             ran: Vec::new(),
         })
     }
@@ -361,13 +368,16 @@ impl Pool<'_> {
 
     /// Returns what the thread that was alone for longest ran more often than the others did on average.
     fn ran(&self, run: &Run<'_>, images: &[Image], one: &UnevenWork) -> Vec<RanLate> {
-        let (_, process) = self.key;
-        let file = images.get(process).and_then(|image| image.syscalls.as_ref());
-        let (Some(file), Some(&(alone, _))) = (file, one.by_thread.first()) else {
-            return Vec::new();
-        };
+        let Some(&(alone, _)) = one.by_thread.first() else { return Vec::new() };
+        let process_of = |&member: &u32| self.analysis.threads[member as usize].process;
+        let processes: BTreeSet<usize> = self.members.iter().map(process_of).collect();
+        let files = processes
+            .into_iter()
+            .filter_map(|process| Some((process, images.get(process)?.syscalls.as_ref()?)));
+        // (Forks have what they run at the same addresses.)
         let mut sums: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
-        for row in file.samples() {
+        for (process, row) in files.flat_map(|(at, file)| file.samples().map(move |row| (at, row)))
+        {
             let (Some(thread), _) = run.place(process, row.context_ref, row.tid) else { continue };
             let (own, others) = sums.entry(row.address).or_default();
             let samples = u64::from(row.user) + u64::from(row.kernel);
@@ -380,7 +390,7 @@ impl Pool<'_> {
         let others = (self.members.len() as u64).saturating_sub(1).max(1);
         let more = sums.into_iter().filter_map(|(avma, (own, sum))| {
             let samples = own.saturating_sub(sum.div_ceil(others));
-            let address = run.address(process, avma).filter(|_| samples > 0)?;
+            let address = run.address(one.process, avma).filter(|_| samples > 0)?;
             Some(RanLate { address, samples })
         });
         let mut ran: Vec<RanLate> = more.collect();

@@ -13,6 +13,7 @@ use crate::event_loops::{EventLoop, event_loops};
 use crate::groups::Groups;
 use crate::image::Image;
 use crate::long_waits::{OffCpuTimes, long_waits};
+use crate::slow_start::{SlowStart, slow_starts};
 use crate::uneven::{UnevenWork, uneven_work};
 
 /// Empty if the run was not observed by a companion.
@@ -28,6 +29,8 @@ pub struct Watched {
     pub uneven: Vec<UnevenWork>,
     /// Threads that end long after others that were started with them.
     pub late: Vec<LateThread>,
+    /// Libraries that take their time before the program runs, the slowest first. Their calls are known without a companion, too.
+    pub slow_starts: Vec<SlowStart>,
     /// What functions of libraries call back, where that takes most of the time of their calls.
     pub called_back: Vec<CalledBack>,
     /// The long times off the CPU by thread of the analysis; `None` if there are none, or if some are missing.
@@ -107,6 +110,7 @@ impl Watched {
             event_loops: event_loops(images, analysis, groups, naming),
             uneven,
             late,
+            slow_starts: slow_starts(images, analysis, groups),
             called_back: called_back(images, analysis, groups),
             times: Some(times).filter(|times| !is_lost && times.iter().any(has_waits)),
             processors: processors.filter(|&processors| processors > 0),

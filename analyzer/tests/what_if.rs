@@ -139,3 +139,43 @@ fn of_waits_that_overlap_only_the_part_is_gone_that_was_not_before() {
     let found = convoy.without(&|wait| wait.purpose.is_lock(), NOTHING);
     assert_eq!((found.waits, found.waits_ns), (2, Ns((9 + 2) * MS)));
 }
+
+/// A convoy, and another thread of the first one that ends half a millisecond after the last one, which the first one has waited for.
+fn with_ticker() -> (Convoy, ThreadId) {
+    let mut convoy = Convoy::new();
+    let process = &mut convoy.process.builder;
+    let ticker = process.thread("ticker");
+    process.timeline(ticker).work(20 * MS + MS / 2).end();
+    process.thread_mut(ticker).creator = 0;
+    (convoy, ticker)
+}
+
+#[test]
+fn what_is_done_until_all_is_done_bounds_nothing() {
+    let lock = |wait: &PathWait| wait.purpose.is_lock();
+    let (convoy, ticker) = with_ticker();
+    let found = convoy.without(&|_| false, NOTHING);
+    assert_eq!(found.saves_at_most_ns, Ns(0));
+    let found = convoy.without(&lock, NOTHING);
+    assert!(is_about(found.at_least_ns, 12.0), "{found:#?}");
+    // If it ends last, the path goes on with who told it to.
+    let (mut convoy, ticker_of_two) = with_ticker();
+    assert_eq!(ticker, ticker_of_two);
+    convoy.process.builder.timeline(ticker).work(MS).end();
+    let found = convoy.without(&lock, NOTHING);
+    assert!(is_about(found.at_least_ns, 12.5), "{found:#?}");
+    assert_eq!(found.steps[0].thread, ticker.0, "{:#?}", found.steps);
+}
+
+#[test]
+fn who_gets_something_from_the_others_or_ends_long_after_them_has_its_own_to_do() {
+    let lock = |wait: &PathWait| wait.purpose.is_lock();
+    let (mut convoy, ticker) = with_ticker();
+    let ended_by = Some(convoy.last);
+    convoy.waits.push(Wait { of: ticker, from: 12, to: 13, ended_by, is_lock: false });
+    // It need not wait for that without the lock, but does the rest.
+    assert!(is_about(convoy.without(&lock, NOTHING).at_least_ns, 19.5));
+    let (mut convoy, ticker) = with_ticker();
+    convoy.process.builder.timeline(ticker).work(4 * MS).end();
+    assert!(is_about(convoy.without(&lock, NOTHING).at_least_ns, 24.5));
+}

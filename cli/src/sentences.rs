@@ -4,6 +4,7 @@ mod again;
 mod called_back;
 mod command;
 mod ends;
+mod starts;
 mod uses;
 mod why;
 
@@ -20,6 +21,7 @@ use crate::terminal::{count, elapsed, percent, plural};
 use crate::uneven;
 pub(crate) use called_back::function as called_back;
 pub(crate) use command::{command, view_command};
+pub(crate) use starts::started_at;
 
 /// What stands for code outside of library calls.
 const OWN_CODE: &str = "its own code";
@@ -304,6 +306,8 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
             ),
             format!(": {} together", elapsed(all_ns.0)),
         ),
+        FindingKind::SlowStart { .. } => starts::slow_library(report, finding),
+        FindingKind::ShortThreads { .. } => starts::short_threads(report, finding),
         FindingKind::SlowLoading { calls, all_ns, library } => {
             let library = library.map_or_else(String::new, |object| {
                 format!(", most of it to start {}", report.names.object(object))
@@ -464,7 +468,7 @@ fn who(report: &Report, finding: &Finding, group: &GroupRow) -> (String, &'stati
     match *finding.threads {
         [] => (label.clone(), "is"),
         [_] if group.threads == 1 => (label.clone(), "is"),
-        [one] => (format!("{label}: {}", thread(report, one)), "is"),
+        [one] => (format!("{label}: {}", ends::thread_or_process(report, one)), "is"),
         _ => (format!("{label}: {} of {} threads", finding.threads.len(), group.threads), "are"),
     }
 }

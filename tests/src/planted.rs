@@ -14,6 +14,7 @@
 //! // size: told                       the file `truth` that the program leaves has `size_ns N`: within 10 % and 3 ms
 //! // flags: -lm                       for the compiler
 //! // library: libslow_start.c         of `programs/`; the program's argument is its path
+//! // links: libslow_tables.cpp         of `programs/`; a library that the program is linked with
 //! ```
 //!
 //! What the programs lose is certain, whatever the machine does meanwhile: they sleep with a lock held, wait until a
@@ -57,7 +58,7 @@ impl Answer {
             let (key, value) = line.split_once(": ")?;
             let known = [
                 "cause", "also", "group", "object", "site", "holder", "waker", "says", "size",
-                "flags", "library",
+                "flags", "library", "links",
             ];
             known.contains(&key).then(|| (key.to_owned(), value.trim().to_owned()))
         };
@@ -83,7 +84,12 @@ pub fn trial(source: &str, answer: &Answer) -> Option<Trial> {
         return Some(trial.env("PYTHONDONTWRITEBYTECODE", "1"));
     }
     let flags = answer.get("flags").unwrap_or_default();
-    let trial = Trial::new(Build::planted(source).flags(flags).build());
+    let mut build = Build::planted(source).flags(flags);
+    if let Some(library) = answer.get("links") {
+        build = build.with(&Build::library(library).build());
+    }
+    let program = build.build();
+    let trial = Trial::new(program);
     Some(match answer.get("library") {
         Some(library) => trial.arg(Build::library(library).build()),
         None => trial,

@@ -392,6 +392,7 @@ impl Collector {
             ran_ns: None,
             off_cpu: MeasuredOffCpu::default(),
             own_cost_ns: Ns(0),
+            slow_ns: Ns::from_f64(record.slow_ticks as f64 * scene.scale.ns_per_tick),
             overlap_ns: Ns(0),
             start_routine: code(record.start_routine_avma),
             start_argument: record.start_argument,

@@ -8,6 +8,9 @@
 //! Profiling of Message Passing and Shared-Memory Programs", IEEE TPDS 9(10), 1998; that the longest path has to be found
 //! anew, since another one may be hardly shorter: C.-Q. Yang and B. P. Miller, ICDCS 1988.)
 //!
+//! A thread may do the same again and again until all others are done: a flusher, a ticker. What it does is as long as the rest of the run,
+//! so it bounds nothing: it ends as long after its creator went on as it did (see [`until`]).
+//!
 //! When a thread is inside which call is not recorded, only how long in all. What it runs there is taken from the path
 //! that remains: as much as it is in all, and at most what the thread runs on that path.
 
@@ -15,6 +18,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
+use super::until::until;
 use super::{Creators, Doing, PathPart, PathStep, parts, recorded_waits};
 use crate::analysis::Analysis;
 use crate::causes::{NamingPlaces, PathWait};
@@ -84,8 +88,9 @@ pub(crate) fn replay_without(
     without: &Without<'_>,
 ) -> Option<WhatIf> {
     let is_gone = (0..threads.len() as u32).map(without.thread).collect();
-    let mut replay = Replay { knots: vec![Vec::new(); threads.len()], is_gone, order: 0 };
     let creators = Creators::new(analysis);
+    let until = until(analysis, groups, threads, &creators);
+    let mut replay = Replay { knots: vec![Vec::new(); threads.len()], is_gone, until, order: 0 };
     let mut gone: BTreeMap<u32, u64> = BTreeMap::new();
     let mut waits = 0;
     for (at, thread, wait) in events(analysis, threads) {
@@ -179,6 +184,8 @@ struct Replay {
     knots: Vec<Vec<Knot>>,
     /// Threads that take no time for what they do.
     is_gone: Vec<bool>,
+    /// Of threads that go on until another one tells them to end: that one, and since when it may have done so.
+    until: Vec<Option<(u32, u64)>>,
     /// The number of knots.
     order: usize,
 }
@@ -193,7 +200,20 @@ impl Replay {
 
     /// When a thread gets to where it was at this time; `None` before it began.
     fn time(&self, thread: u32, at: u64) -> Option<u64> {
+        let own = self.own_time(thread, at)?;
+        Some(self.told(thread, at).map_or(own, |(_, _, new)| own.min(new)))
+    }
+
+    /// The same by what it does itself.
+    fn own_time(&self, thread: u32, at: u64) -> Option<u64> {
         self.knot(thread, at, self.order).map(|knot| knot.new + self.took(thread, at - knot.at))
+    }
+
+    /// Who told a thread to end, when, and when it gets to `at` if it did nothing but for that; `None` if it has not been told by then.
+    fn told(&self, thread: u32, at: u64) -> Option<(u32, u64, u64)> {
+        let (by, since) = self.until[thread as usize].filter(|&(_, since)| since <= at)?;
+        let new = self.own_time(by, since)?;
+        Some((by, since, new.saturating_add(at - since)))
     }
 
     /// How much of so much time of a thread is left.
@@ -268,6 +288,13 @@ impl Replay {
                 }
                 now = begin;
             };
+            // (Until it is told to end, it does whatever there is time for.)
+            let own = knot.new + self.took(thread, at - knot.at);
+            if let Some((by, since, new)) = self.told(thread, at).filter(|told| told.2 < own) {
+                step(new - (at - since), Doing::Running);
+                (thread, at) = (by, since);
+                continue;
+            }
             step(knot.new, Doing::Running);
             order = knot.order;
             match knot.before {

@@ -1,10 +1,10 @@
-//! Threads of different groups that were started together, one of which ends long after the others.
+//! Threads of different groups, or processes, that were started together, one of which ends long after the others.
 
 use super::joint::Joint;
 use super::{Evidence, Finding, FindingKind};
 use crate::causes::{CauseRow, Purpose};
 use crate::clock::Ns;
-use crate::ends::LateThread;
+use crate::ends::{LateThread, forked_by};
 use crate::stats::median;
 
 /// The others live for at least this part of the life of the late one: with less, it simply is what the program does.
@@ -24,7 +24,7 @@ pub(super) fn last_of_several(evidence: &Evidence<'_>, found: &[Finding]) -> Vec
                 && other.threads.first() == Some(&late.thread)
         })
     };
-    let late = evidence.watched.late.iter().filter(|late| !late.is_group);
+    let late = evidence.watched.late.iter().filter(|late| !late.is_group || late.is_process);
     late.filter(|late| !is_said(late)).filter_map(|late| last(evidence, late)).collect()
 }
 
@@ -70,8 +70,11 @@ fn served_ns(evidence: &Evidence<'_>, group: u32, thread: u32) -> f64 {
     rows.filter(|span| span.thread == thread).map(|span| span.ns.as_f64()).sum()
 }
 
-/// The waits of the creator of a thread that this one ended.
+/// The waits of the creator of a thread that this one ended; of a process, those of one of its parent's threads.
 fn joins<'a>(evidence: &Evidence<'a>, late: &LateThread) -> Option<Joint<'a>> {
+    if late.is_process {
+        return of_parent(evidence, late);
+    }
     let thread = &evidence.analysis.threads[late.thread as usize];
     let creator = thread.creator?;
     let mut all = (0..).zip(&evidence.analysis.threads);
@@ -85,4 +88,24 @@ fn joins<'a>(evidence: &Evidence<'a>, late: &LateThread) -> Option<Joint<'a>> {
             && wakers.any(|span| span.thread == late.thread)
     };
     Some(evidence.causes_of(its_group).filter(ended).collect())
+}
+
+/// The waits of the thread of a parent that waits longest for this child.
+fn of_parent<'a>(evidence: &Evidence<'a>, late: &LateThread) -> Option<Joint<'a>> {
+    let threads = &evidence.analysis.threads;
+    let parent = forked_by(evidence.analysis, &threads[late.thread as usize])?;
+    let is_wait = |row: &&CauseRow| {
+        let is_end = matches!(row.purpose, Purpose::Join | Purpose::Child | Purpose::Readiness);
+        let mut wakers = row.wakers.iter().flat_map(|waker| &waker.by_thread);
+        (is_end || row.purpose.is_handover()) && wakers.any(|span| span.thread == late.thread)
+    };
+    let by = |row: &CauseRow| {
+        let mut own = row.by_thread.iter();
+        own.find(|span| threads[span.thread as usize].process == parent).map(|span| span.thread)
+    };
+    let rows = || evidence.watched.causes.iter().filter(is_wait);
+    let longest = rows().filter(|row| by(row).is_some()).max_by_key(|row| row.max_ns)?;
+    let thread = by(longest)?;
+    let of_it = |row: &&CauseRow| row.by_thread.iter().any(|span| span.thread == thread);
+    Some(rows().filter(of_it).collect())
 }

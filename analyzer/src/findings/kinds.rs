@@ -375,6 +375,19 @@ pub enum FindingKind {
         /// Sum of their lifetimes.
         all_ns: Ns,
     },
+    /// Threads are started for pieces of work that take less time than to start and to end them.
+    ShortThreads {
+        /// How many.
+        threads: usize,
+        /// Median of their lifetimes.
+        lifetime_ns: Ns,
+        /// Median of their useful times, without what the hook does in them when they make their first calls.
+        useful_ns: Ns,
+        /// What it takes to start one.
+        made_ns: Ns,
+        /// How much longer than it lives whoever starts one waits for it.
+        awaited_ns: Ns,
+    },
     /// Loading libraries takes long.
     SlowLoading {
         /// Calls by the threads of the group.
@@ -384,6 +397,18 @@ pub enum FindingKind {
         /// The library whose initialisation takes longest, by number in
         /// [`Analysis::objects`](crate::Analysis::objects).
         library: Option<u32>,
+    },
+    /// A linked library takes long before the program runs: its constructors do.
+    SlowStart {
+        /// The library, by number in [`Analysis::objects`](crate::Analysis::objects).
+        library: u32,
+        /// How long its own code had the processor.
+        own_ns: Ns,
+        /// How long the library calls took that it made.
+        calls_ns: Ns,
+        /// More of it, by number in [`Watched::slow_starts`](crate::Watched::slow_starts).
+        #[serde(skip)]
+        slow_start: u32,
     },
     /// Threads with the same start routine that behave differently.
     SubGroups {

@@ -39,10 +39,15 @@ pub(crate) fn command(report: &Report, finding: &Finding) -> String {
         | FindingKind::MadeAgain { .. }
         | FindingKind::NameResolution { .. }
         | FindingKind::SlowLoading { .. } => ("tree", group + &api),
+        FindingKind::ShortThreads { .. } => ("tree", api.trim_start().to_owned()),
         FindingKind::SmallTransfers { .. }
         | FindingKind::Syncing { .. }
         | FindingKind::LookedUpAgain { .. }
         | FindingKind::MappingChurn { .. } => ("syscalls", api.trim_start().to_owned()),
+        FindingKind::SlowStart { own_ns, calls_ns, .. } if own_ns >= calls_ns => {
+            ("hot", String::new())
+        }
+        FindingKind::SlowStart { .. } => ("tree", group),
         FindingKind::ShortProcesses { .. } => ("", String::new()),
     };
     words(report, view, &filters)

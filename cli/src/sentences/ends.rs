@@ -1,10 +1,21 @@
 //! What the last of several threads does, in words.
 
-use chase_analyzer::{Finding, LateThread};
+use chase_analyzer::{Finding, LateThread, ThreadOrigin};
 
 use crate::event_loops;
 use crate::report::Report;
 use crate::terminal::{elapsed, percent};
+
+/// A thread; or, if it is the first one of a process that was forked, the process, with its role or its program.
+pub(super) fn thread_or_process(report: &Report, number: u32) -> String {
+    let row = &report.analysis.threads[number as usize];
+    let process = report.analysis.processes.get(row.process).filter(|process| process.forked);
+    let Some(process) = process.filter(|_| row.origin == ThreadOrigin::Main) else {
+        return super::thread(report, number);
+    };
+    let name = process.role.as_deref().unwrap_or(&process.program);
+    format!("process {} ({name})", process.pid)
+}
 
 /// `, while it waits in usleep at load_shard (1.05 s)`, or runs in a function; nothing where that is not known.
 pub(super) fn meanwhile(report: &Report, finding: &Finding) -> String {

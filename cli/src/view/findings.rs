@@ -7,7 +7,7 @@ use super::{Show, words, wrap};
 use crate::causes;
 use crate::machine::{self, Rows};
 use crate::report::Report;
-use crate::sentences::{called_back, command, sentence, view_command};
+use crate::sentences::{called_back, command, sentence, started_at, view_command};
 use crate::terminal::{Look, Terminal, clean};
 
 /// Lines of text are no longer than this.
@@ -69,6 +69,7 @@ pub(super) fn rows(report: &Report) -> anyhow::Result<Rows> {
         let api = finding.api.map(|api| (api as usize, &report.analysis.apis[api as usize]));
         let blame = finding.blame.as_ref();
         let site = blame.map(|blame| causes::site(report, blame.process, blame.site));
+        let site = site.or_else(|| started_at(report, finding));
         let party =
             |party: &Option<Party>| party.as_ref().map(|party| causes::party(report, party));
         let threads: Vec<Value> = finding.threads.iter().map(thread).collect();

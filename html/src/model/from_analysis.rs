@@ -71,6 +71,7 @@ fn sentence(names: &dyn Names, finding: &Finding) -> super::Finding {
         | FindingKind::UnevenWork { .. }
         | FindingKind::TooManyThreads { .. }
         | FindingKind::ShortProcesses { .. }
+        | FindingKind::ShortThreads { .. }
         | FindingKind::SubGroups { .. } => SectionId::Threads,
         FindingKind::SlowFirstCall { .. } | FindingKind::RareSlowCalls { .. } => SectionId::Tail,
         FindingKind::SerialisingLock { .. }
@@ -91,7 +92,9 @@ fn sentence(names: &dyn Names, finding: &Finding) -> super::Finding {
         FindingKind::NameResolution { .. }
         | FindingKind::MadeAgain { .. }
         | FindingKind::SlowLoading { .. } => SectionId::Flame,
-        FindingKind::StarvedConsumers { .. } => SectionId::Libraries,
+        FindingKind::StarvedConsumers { .. } | FindingKind::SlowStart { .. } => {
+            SectionId::Libraries
+        }
         FindingKind::ManyTinyCalls { .. } | FindingKind::Spinning { .. } => SectionId::Flame,
     };
     let Sentence { claim, evidence, gain } = names.sentence(finding);
