@@ -122,6 +122,27 @@ impl Analysis {
 }
 
 impl Analysis {
+    /// The image of a process that went on as another program (`exec`) before this one, by number in [`Analysis::processes`].
+    #[must_use]
+    pub fn image_before(&self, process: usize) -> Option<usize> {
+        let row = self.processes.get(process)?;
+        row.parent.filter(|&parent| self.processes.get(parent).is_some_and(|of| of.pid == row.pid))
+    }
+
+    /// The number of threads. One that goes on as another program has a row for each, and counts once.
+    #[must_use]
+    pub fn number_of_threads(&self) -> usize {
+        let images = (0..self.processes.len()).filter_map(|process| self.image_before(process));
+        self.totals.threads.saturating_sub(images.count())
+    }
+
+    /// What a thread has in common with none but its rows in other images: the first image of its process, and its id.
+    #[must_use]
+    pub(crate) fn identity(&self, thread: &ThreadRow) -> (usize, u32) {
+        let images = std::iter::successors(Some(thread.process), |&image| self.image_before(image));
+        (images.last().unwrap_or(thread.process), thread.tid)
+    }
+
     /// Returns what waits in an API, by number, or in the threads' own code are for, or mostly are.
     #[must_use]
     pub fn waits_for(&self, api: Option<u32>) -> Cause {

@@ -11,7 +11,7 @@
 //! but wait: then all waits count, and no thread is idle.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
 
@@ -130,7 +130,10 @@ pub fn blocked(analysis: &Analysis) -> Blocked {
     let with_work = analysis.threads.iter().zip(&idle_in).filter(|(_, idle)| idle.is_none());
     let worked: f64 = with_work.map(|(thread, _)| thread.lifetime_ns.as_f64()).sum();
     let is_worked = worked >= ENOUGH * analysis.wall_ns.as_f64();
+    // A thread that went on as another program has a row for each.
+    let (mut blocked_ones, mut in_apis) = (HashSet::new(), HashSet::new());
     for ((number, thread), idle_in) in (0..).zip(&analysis.threads).zip(idle_in) {
+        let identity = analysis.identity(thread);
         let waited = waits_of(thread).fold(0_u64, |sum, (_, ns)| sum.saturating_add(ns.0));
         if let Some(api) = idle_in.filter(|_| is_worked) {
             let none = IdleRow { api, threads: 0, wait_ns: Ns(0), members: Vec::new() };
@@ -140,7 +143,7 @@ pub fn blocked(analysis: &Analysis) -> Blocked {
             row.members.push(number);
             continue;
         }
-        blocked.threads += usize::from(waited > 0);
+        blocked.threads += usize::from(waited > 0 && blocked_ones.insert(identity));
         blocked.wait_ns.0 = blocked.wait_ns.0.saturating_add(waited);
         for (api, ns) in waits_of(thread) {
             let max = ThreadSpan { thread: number, ns };
@@ -152,7 +155,7 @@ pub fn blocked(analysis: &Analysis) -> Blocked {
                 max,
             });
             row.wait_ns.0 = row.wait_ns.0.saturating_add(ns.0);
-            row.threads += 1;
+            row.threads += usize::from(in_apis.insert((api, identity)));
             if ns > row.max.ns {
                 row.max = max;
             }
@@ -172,8 +175,14 @@ fn runnable(analysis: &Analysis) -> Option<Runnable> {
         let wanted = thread.on_cpu_ns?.as_f64() + runnable;
         Some((runnable, wanted))
     };
+    let mut of_threads: BTreeMap<_, (f64, f64)> = BTreeMap::new();
+    for thread in &analysis.threads {
+        let Some((runnable, wanted)) = scarce(thread) else { continue };
+        let sums = of_threads.entry(analysis.identity(thread)).or_default();
+        *sums = (sums.0 + runnable, sums.1 + wanted);
+    }
     let (mut runnable, mut wanted, mut threads) = (0.0, 0.0, 0);
-    for (of_one, wanted_by_one) in analysis.threads.iter().filter_map(scarce) {
+    for (of_one, wanted_by_one) in of_threads.into_values() {
         runnable += of_one;
         wanted += wanted_by_one;
         threads += usize::from(of_one > 0.0 && of_one >= SCARCE * wanted_by_one);

@@ -22,7 +22,7 @@ pub(super) fn run(look: &Look) -> String {
     let mut parts = vec![format!("{}  pid {}  {state}", root.program, root.pid)];
     let processes = analysis.processes.len() as u64;
     parts.extend((processes > 1).then(|| plural(processes, "process")));
-    parts.push(plural(analysis.totals.threads as u64, "thread"));
+    parts.push(plural(analysis.number_of_threads() as u64, "thread"));
     clean(&parts.join("  ")).into_owned()
 }
 

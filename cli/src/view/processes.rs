@@ -136,8 +136,7 @@ fn execs(rows: &[ProcessRow]) -> u64 {
 
 /// `5 threads`.
 pub(super) fn threads(analysis: &Analysis) -> String {
-    let rows = analysis.totals.threads as u64;
-    plural(rows.saturating_sub(execs(&analysis.processes)), "thread")
+    plural(analysis.number_of_threads() as u64, "thread")
 }
 
 /// `4 processes (3 execs)`.
@@ -203,9 +202,9 @@ pub(super) fn subtitle(report: &Report) -> String {
     let estimated = analysis.libraries.iter().any(|row| row.measures.estimated);
     let estimates = if estimated { ", times of hot functions are estimates" } else { "" };
     format!(
-        "{first}: {processes}{} wall, {} threads, {} library calls, {}{estimates}",
+        "{first}: {processes}{} wall, {}, {} library calls, {}{estimates}",
         elapsed(analysis.wall_ns.0),
-        analysis.totals.threads,
+        threads(analysis),
         approximate(analysis.totals.calls_estimated, count(analysis.totals.calls)),
         overhead(analysis),
     )

@@ -119,7 +119,7 @@ fn header(analysis: &Analysis, facts: Facts) -> Header {
         processes: facts.processes,
         more_processes: facts.more_processes,
         processors: facts.processors,
-        threads: totals.threads,
+        threads: analysis.number_of_threads(),
         whole_ns: totals.whole_ns().as_f64(),
         estimates: match analysis.libraries.iter().any(|row| row.measures.estimated) {
             _ if totals.calls_estimated => Estimates::Calls,

@@ -106,7 +106,7 @@ fn of_all_threads(report: &Report) -> Markup {
             p.note {
                 (plural(lives().count(), "thread"))
                 @if idle_ns > 0.0 { ", without the " b { (time(idle_ns)) } " that idle ones waited" }
-                @if report.is_measured() { "; a wait lasts until its thread is woken" }
+                @if report.is_measured() { "; a wait lasts until its thread is woken, and running is with what recording cost" }
                 "."
                 @if let Some(load) = others(report, &parts, whole) { " " (load) }
                 @if !report.is_measured() { " Much of what they were not seen to wait for may be waits: " (not_asked(report)) "." }
@@ -128,8 +128,8 @@ fn others(report: &Report, parts: &[(String, String, f64)], whole: f64) -> Optio
         return None;
     }
     Some(format!(
-        "Threads waited for processors, though of {processors} this run used {used:.2} on average: it was crowded for a part of \
-         the time, it may use fewer of them, or other programs had them."
+        "Threads waited for processors, though this run did not use the {processors} that there are most of the time: it was crowded for a part \
+         of it, it may use fewer of them, or other programs had them."
     ))
 }
 
@@ -343,7 +343,7 @@ mod tests {
     fn a_run_that_waits_for_processors_and_uses_few_is_told_so() {
         let report = of_eight();
         let told = said(&report, 2e9, 1e9).expect("a sentence");
-        assert!(told.contains("of 8 this run used 2.00 on average"), "{told}");
+        assert!(told.contains("did not use the 8 that there are most of the time"), "{told}");
         // It has most of them, or hardly waits.
         assert_eq!(said(&report, 7.5e9, 4e9), None);
         assert_eq!(said(&report, 2e9, 1e8), None);
