@@ -1,6 +1,6 @@
 //! What only a companion observes, with names: why threads wait, and which files they use.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use chase_recorder::layout::OWN_CONTEXT_REF;
 use serde::Serialize;
@@ -51,6 +51,20 @@ pub struct FileUse {
     pub name: String,
     /// The number of samples.
     pub samples: u64,
+    /// The same by thread and file: several may have one name, or none.
+    #[serde(skip)]
+    pub(crate) by_thread: Vec<FileSamples>,
+}
+
+/// How often one thread was sampled in a system call on one file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FileSamples {
+    /// The thread, by number in [`Analysis::threads`].
+    pub(crate) thread: u32,
+    /// Inode number.
+    pub(crate) inode: u64,
+    /// The number of samples.
+    pub(crate) samples: u64,
 }
 
 /// Kinds of files.
@@ -119,7 +133,8 @@ fn files_used(
     naming: &dyn NamingPlaces,
 ) -> Vec<FileUse> {
     let run = Run::new(images, analysis, groups, naming);
-    let mut sums: HashMap<(u32, Option<u32>, u32, FileKind, String), u64> = HashMap::new();
+    type Sums = BTreeMap<(u32, u64), u64>;
+    let mut sums: HashMap<(u32, Option<u32>, u32, FileKind, String), Sums> = HashMap::new();
     for (process, image) in images.iter().enumerate() {
         let rows = image.syscalls.iter().flat_map(|file| file.files());
         for row in rows.filter(|row| row.context_ref != OWN_CONTEXT_REF) {
@@ -130,19 +145,23 @@ fn files_used(
             let name = row.name.split(|&byte| byte == 0).next().unwrap_or_default();
             let name = String::from_utf8_lossy(name).into_owned();
             let key = (group, api, row.number, FileKind::from_mode(row.mode), name);
-            let sum = sums.entry(key).or_default();
+            let sum = sums.entry(key).or_default().entry((thread, row.inode)).or_default();
             *sum = sum.saturating_add(row.samples);
         }
     }
     let mut rows: Vec<FileUse> = sums
         .into_iter()
-        .map(|((group, api, syscall, kind, name), samples)| FileUse {
+        .map(|((group, api, syscall, kind, name), of)| FileUse {
             group,
             api,
             syscall,
             kind,
             name,
-            samples,
+            samples: of.values().fold(0, |sum: u64, &more| sum.saturating_add(more)),
+            by_thread: of
+                .into_iter()
+                .map(|((thread, inode), samples)| FileSamples { thread, inode, samples })
+                .collect(),
         })
         .collect();
     rows.sort_by(|a, b| {

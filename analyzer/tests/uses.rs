@@ -172,6 +172,53 @@ fn small_transfers_are_of_the_group_that_makes_them() {
     assert_eq!(outcome.analysis.threads[found.threads[0] as usize].tid, small);
 }
 
+/// The small writes that are found of two threads of a group which make 400,000 of 100 bytes each in one function, on files with these
+/// modes and inode numbers: what on, how many, whether on several, and the file's name.
+fn two_writers(files: [(u32, u64); 2]) -> Option<(FileKind, u64, bool, Option<String>)> {
+    let mut seen = Seen::new();
+    let write = seen.function("write");
+    for (mode, inode) in files {
+        let tid = seen.thread(0x100, write, (WRITE, 400_000, US));
+        seen.file.syscalls.last_mut().expect("a row").returned = 40_000_000;
+        if inode > 0 {
+            seen.used(tid, WRITE, mode, "");
+            seen.file.files.last_mut().expect("a row").inode = inode;
+        }
+    }
+    let tid = seen.pid + seen.threads[0].0;
+    seen.cause(tid, WRITE, "pipe 7", 10 * MS, 10);
+    let outcome = seen.finish();
+    let mut found = outcome.findings.iter();
+    found.find_map(|finding| match finding.kind {
+        FindingKind::SmallTransfers { of, calls, several, .. } => {
+            let object = finding.blame.as_ref().and_then(|blame| blame.object.clone());
+            let name = object.and_then(|object| match object {
+                WaitObject::File { name } => Some(name),
+                _ => None,
+            });
+            Some((of, calls, several, name))
+        }
+        _ => None,
+    })
+}
+
+#[test]
+fn calls_on_other_files_are_not_counted() {
+    const PIPE: u32 = 0o010_600;
+    const DEVICE: u32 = 0o020_666;
+    let name = || Some("pipe 7".to_owned());
+    // The other one writes to a device, or to what is not known.
+    let one = Some((FileKind::Pipe, 400_000, false, name()));
+    assert_eq!(two_writers([(PIPE, 7), (DEVICE, 3)]), one);
+    assert_eq!(two_writers([(PIPE, 7), (PIPE, 0)]), one);
+    // Both to one pipe; each to one of its own, which is not the other's.
+    assert_eq!(two_writers([(PIPE, 7); 2]), Some((FileKind::Pipe, 800_000, false, name())));
+    assert_eq!(two_writers([(PIPE, 7), (PIPE, 8)]), Some((FileKind::Pipe, 800_000, true, None)));
+    // What it was sampled on is not what threads wait for.
+    assert_eq!(two_writers([(PIPE, 8), (DEVICE, 3)]), Some((FileKind::Pipe, 400_000, false, None)));
+    assert_eq!(two_writers([(DEVICE, 3); 2]), None);
+}
+
 /// 400 writes of 200 bytes each, with as many waits for a file, which the disk ends or not.
 fn writes(name: &str, waits: u64, waker_kind: u32) -> Outcome {
     let mut seen = Seen::new();

@@ -233,6 +233,8 @@ pub enum FindingKind {
         all_ns: Ns,
         /// What is read or written.
         of: FileKind,
+        /// Whether it is more than one.
+        several: bool,
     },
     /// Files are repeatedly written to the disk (`fsync` and similar, or writes that wait for it).
     Syncing {

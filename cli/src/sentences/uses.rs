@@ -12,15 +12,25 @@ const ALL: f64 = 0.9;
 
 /// The claim of a finding about reads or writes of few bytes, and what it rests on.
 pub(super) fn small_transfers(report: &Report, finding: &Finding) -> (String, String) {
-    let FindingKind::SmallTransfers { syscall, calls, mean_bytes, usual_bytes, all_ns, of } =
-        &finding.kind
+    let FindingKind::SmallTransfers {
+        syscall,
+        calls,
+        mean_bytes,
+        usual_bytes,
+        all_ns,
+        of,
+        several,
+    } = &finding.kind
     else {
         return (String::new(), String::new());
     };
-    let unnamed = match of {
-        FileKind::Pipe => "a pipe",
-        FileKind::Socket => "a connection",
-        FileKind::File | FileKind::Device | FileKind::Other => "a file",
+    let unnamed = match (of, several) {
+        (FileKind::Pipe, false) => "a pipe",
+        (FileKind::Pipe, true) => "pipes",
+        (FileKind::Socket, false) => "a connection",
+        (FileKind::Socket, true) => "connections",
+        (FileKind::File | FileKind::Device | FileKind::Other, false) => "a file",
+        (FileKind::File | FileKind::Device | FileKind::Other, true) => "files",
     };
     let file = name(report, finding).unwrap_or_else(|| unnamed.to_owned());
     let by = finding.api.map_or_else(
