@@ -151,7 +151,7 @@ pub enum FindingKind {
         all_wait_ns: Ns,
         /// The groups that wait, the one that gains most first, by number in [`Groups::rows`](crate::Groups::rows).
         waiting: Vec<u32>,
-        /// What it waits itself, but for ends of others, as a share of its life: mostly for the disk, if it is much.
+        /// What it waits itself, for others and for anything else, as a share of its life: mostly for the disk, if it is much.
         own_wait: f64,
         /// The API in which it waits longest, if that is a fifth of its life.
         own_wait_in: Option<u32>,
@@ -325,9 +325,13 @@ pub enum FindingKind {
         processes: usize,
         /// The most frequent one.
         program: String,
-        /// Median of their lifetimes.
+        /// How often that was started.
+        of_program: usize,
+        /// Forks that ran no program: subshells.
+        forks: usize,
+        /// Median of the programs' lifetimes.
         median_ns: Ns,
-        /// Sum of their lifetimes.
+        /// How long at least one of these processes lived.
         all_ns: Ns,
     },
     /// Loading libraries takes long.

@@ -149,3 +149,28 @@ pub(super) fn mapping_churn(report: &Report, finding: &Finding) -> (String, Stri
         ),
     )
 }
+
+/// The claim of a finding about programs that are started again and again, and what it rests on.
+pub(super) fn short_processes(finding: &Finding) -> (String, String) {
+    let FindingKind::ShortProcesses { processes, program, of_program, forks, median_ns, all_ns } =
+        &finding.kind
+    else {
+        return (String::new(), String::new());
+    };
+    let of_program = match of_program == processes {
+        true => "all".to_owned(),
+        false => count(*of_program as u64),
+    };
+    let forks = match *forks {
+        0 => String::new(),
+        forks => format!(", and {} without a program (subshells)", plural(forks as u64, "fork")),
+    };
+    (
+        format!(
+            "{} programs are started that live for {} (median), {of_program} of them {program}{forks}",
+            count(*processes as u64),
+            elapsed(median_ns.0),
+        ),
+        format!(": one or more of them live during {} of the run", elapsed(all_ns.0)),
+    )
+}
