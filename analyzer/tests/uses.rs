@@ -396,3 +396,31 @@ fn pages_that_are_given_back_are_given_anew() {
     // Memory that is rarely given back needs its pages once.
     assert_eq!(faults(200), None);
 }
+
+/// Where a function is called, that maps memory in one of a hundred calls or in all, and whether it is the allocator.
+fn mapped_at(function: &str, calls: u64) -> (bool, bool) {
+    let mut seen = Seen::new();
+    let slot = seen.function(function);
+    seen.thread(0x300, slot, (MUNMAP, calls, 1_000_000 * US / (2 * calls)));
+    seen.file.syscalls.last_mut().expect("a row").calls = 1_000;
+    let app = seen.pool.process.app;
+    let builder = &mut seen.pool.process.builder;
+    let at = builder.code_address(app, 0x40);
+    builder.caller(seen.threads[0], 1, at, (10, 10));
+    let outcome = seen.finish();
+    let mut found = outcome.findings.iter();
+    let found = found.find_map(|finding| match finding.kind {
+        FindingKind::MappingChurn { by_allocator, .. } => {
+            let is_placed = finding.blame.as_ref().is_some_and(|blame| blame.site.is_some());
+            Some((by_allocator, is_placed))
+        }
+        _ => None,
+    });
+    found.unwrap_or_else(|| panic!("{:#?}", outcome.findings))
+}
+
+#[test]
+fn where_an_allocator_is_called_is_not_where_it_asks_for_memory() {
+    assert_eq!(mapped_at("realloc", 100_000), (true, false));
+    assert_eq!(mapped_at("munmap", 1_000), (false, true));
+}

@@ -311,6 +311,9 @@ pub enum FindingKind {
     },
     /// Memory is mapped and unmapped again and again.
     MappingChurn {
+        /// Whether it is the allocator that asks for memory and gives it back, in functions that do so in some of their calls: else, the
+        /// program maps and unmaps itself, memory or files.
+        by_allocator: bool,
         /// System calls that change the memory map, by the threads of the group.
         calls: u64,
         /// Their total time.

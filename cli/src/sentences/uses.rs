@@ -127,7 +127,7 @@ fn usual(bytes: Option<u64>) -> String {
 
 /// The claim of a finding about memory that is given back and asked for again, and what it rests on.
 pub(super) fn mapping_churn(report: &Report, finding: &Finding) -> (String, String) {
-    let FindingKind::MappingChurn { calls, all_ns, faults_ns } = &finding.kind else {
+    let FindingKind::MappingChurn { by_allocator, calls, all_ns, faults_ns } = &finding.kind else {
         return (String::new(), String::new());
     };
     let faults = match faults_ns.0 {
@@ -137,15 +137,18 @@ pub(super) fn mapping_churn(report: &Report, finding: &Finding) -> (String, Stri
             elapsed(ns)
         ),
     };
-    let group = &group(report, finding).label;
+    let does = match by_allocator {
+        true => "asks the system for memory and gives it back",
+        false => "maps and unmaps memory, or files,",
+    };
     (
-        format!("{group} asks the system for memory and gives it back again and again"),
+        format!("{} {does} again and again", group(report, finding).label),
         format!(
-            ": {} system calls, most by {}{}, take {}{faults}",
+            ": {} system calls take {}, longest in {}{}{faults}",
             count(*calls),
+            elapsed(all_ns.0),
             api(report, finding.api),
             calls_at(report, finding),
-            elapsed(all_ns.0),
         ),
     )
 }
