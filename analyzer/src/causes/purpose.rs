@@ -205,14 +205,13 @@ fn of_team(symbol: &str) -> Option<Purpose> {
     let begins = |part: &str| name.starts_with(part);
     Some(match () {
         () if begins("critical") || begins("atomic") => Purpose::Lock,
-        // The thread that has begun a parallel region does its part, and waits for the end of the others' parts.
-        () if begins("parallel") || begins("teams") => Purpose::Join,
         // Tasks are handed over, and turns.
         () if begins("task") || begins("ordered") || begins("doacross") => Purpose::Handover,
         // At the end of a shared loop, there is a barrier; so there is where a value is made known to all.
         () if begins("barrier") || begins("single_copy") || name.contains("_end") => {
             Purpose::Barrier
         }
+        // The thread that has begun a parallel region does its part, and waits for what the others do.
         () => Purpose::Handover,
     })
 }
