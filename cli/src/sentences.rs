@@ -158,15 +158,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 percent(*producer_busy),
             ),
         ),
-        FindingKind::ManyTinyCalls { calls, mean_ns, of_lifetime, .. } => (
-            format!(
-                "{} calls of {api} of {} each{}",
-                count(*calls),
-                elapsed(mean_ns.round() as u64),
-                mostly_at(report, finding),
-            ),
-            format!(" are {} of the time of {}", percent(*of_lifetime), group.label),
-        ),
+        FindingKind::ManyTinyCalls { .. } => uses::tiny_calls(report, finding),
         FindingKind::StarvedWriter { all_wait_ns, of_lifetime, .. } => (
             format!("{} starves", group.label),
             format!(

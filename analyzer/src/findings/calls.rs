@@ -417,6 +417,7 @@ pub(super) fn tiny(evidence: &Evidence<'_>, explained: &Explained) -> Vec<Findin
                 mean_ns,
                 all_ns: Ns::from_f64(useful),
                 of_lifetime: useful / lifetime,
+                runnable_ns: Ns::from_f64(waited),
             };
             found.push(evidence.finding(number, vec![most], Some(api), saves_ns, kind));
         }

@@ -111,8 +111,10 @@ pub enum FindingKind {
         mean_ns: f64,
         /// Self time of all threads in them.
         all_ns: Ns,
-        /// The same as a share of the group's lifetimes.
+        /// The same as a share of the group's lifetimes, without waits for a processor.
         of_lifetime: f64,
+        /// How long the threads waited for a processor, in total.
+        runnable_ns: Ns,
     },
     /// A writer waits for readers that take the lock one after the other.
     StarvedWriter {

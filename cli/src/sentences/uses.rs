@@ -2,11 +2,13 @@
 
 use chase_analyzer::{FileKind, Finding, FindingKind};
 
-use super::{OWN_CODE, api, calls_at, group, take};
+use super::{OWN_CODE, api, calls_at, group, mostly_at, take};
 use crate::causes;
 use crate::report::Report;
 use crate::terminal::{count, elapsed, percent, plural};
 
+/// Threads that wait for a processor for more than this part of their lives have another time without that.
+const WAITED: f64 = 0.01;
 /// With less of the waits than this, the named file is not the only one.
 const ALL: f64 = 0.9;
 
@@ -175,5 +177,29 @@ pub(super) fn short_processes(finding: &Finding) -> (String, String) {
             elapsed(median_ns.0),
         ),
         format!(": one or more of them live during {} of the run", elapsed(all_ns.0)),
+    )
+}
+
+/// The claim of a finding about many short calls, and what it rests on.
+pub(super) fn tiny_calls(report: &Report, finding: &Finding) -> (String, String) {
+    let FindingKind::ManyTinyCalls { calls, mean_ns, of_lifetime, runnable_ns, .. } = &finding.kind
+    else {
+        return (String::new(), String::new());
+    };
+    let group = group(report, finding);
+    // Of which time, where it makes a difference.
+    let waited = match runnable_ns.as_f64() > WAITED * group.lifetime_ns.as_f64() {
+        true => format!(", without the {} that it waits for a processor", elapsed(runnable_ns.0)),
+        false => String::new(),
+    };
+    (
+        format!(
+            "{} calls of {} of {} each{}",
+            count(*calls),
+            api(report, finding.api),
+            elapsed(mean_ns.round() as u64),
+            mostly_at(report, finding),
+        ),
+        format!(" are {} of the time of {}{waited}", percent(*of_lifetime), group.label),
     )
 }
