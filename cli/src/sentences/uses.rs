@@ -189,7 +189,7 @@ pub(super) fn tiny_calls(report: &Report, finding: &Finding) -> (String, String)
     let group = group(report, finding);
     // Of which time, where it makes a difference.
     let waited = match runnable_ns.as_f64() > WAITED * group.lifetime_ns.as_f64() {
-        true => format!(", without the {} that it waits for a processor", elapsed(runnable_ns.0)),
+        true => format!(", not counting {} of waiting for a processor", elapsed(runnable_ns.0)),
         false => String::new(),
     };
     (
