@@ -178,6 +178,18 @@ pub(super) fn loading(evidence: &Evidence<'_>) -> Option<Finding> {
     Some(evidence.finding(group, vec![thread], Some(api), saves_ns, kind))
 }
 
+/// Whether at least half of the calls of a function map or unmap memory.
+pub(super) fn maps_mostly(evidence: &Evidence<'_>, api: u32) -> bool {
+    let rows = evidence.analysis.syscalls.by_api.iter();
+    let rows = rows.filter(|row| row.of.api == Some(api) && MAPPINGS.contains(&row.number));
+    let (mut made, mut calls) = (0_u64, 0_u64);
+    for row in rows {
+        made = made.saturating_add(row.measures.calls);
+        calls = row.of.api_calls;
+    }
+    made > 0 && made >= calls / 2
+}
+
 /// Finds memory that is mapped and unmapped again and again.
 pub(super) fn mapping_churn(evidence: &Evidence<'_>) -> Option<Finding> {
     let of_threads = by_thread(evidence, MAPPINGS);
