@@ -176,7 +176,11 @@ pub(super) fn short_processes(finding: &Finding) -> (String, String) {
             count(*processes as u64),
             elapsed(median_ns.0),
         ),
-        format!(": one or more of them live during {} of the run", elapsed(all_ns.0)),
+        // (They are recorded once the hook is loaded; who waits for them also waits for what is before and after that.)
+        format!(
+            ": one or more of them live during {} of the run, without what it takes to start and to end them",
+            elapsed(all_ns.0),
+        ),
     )
 }
 
