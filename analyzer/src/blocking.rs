@@ -93,6 +93,10 @@ const TABLE: &[(Cause, &[&str])] = &[
             "semtimedop",
             "flock",
             "lockf",
+            "omp_set_lock",
+            "omp_set_nest_lock",
+            "GOMP_critical_start",
+            "GOMP_critical_name_start",
         ],
     ),
     (
@@ -105,7 +109,7 @@ const TABLE: &[(Cause, &[&str])] = &[
             "cnd_timedwait",
         ],
     ),
-    (Cause::Barrier, &["pthread_barrier_wait"]),
+    (Cause::Barrier, &["pthread_barrier_wait", "GOMP_barrier"]),
     (
         Cause::Join,
         &[

@@ -224,7 +224,7 @@ pub fn causes(
             |row: &CauseRow| (row.group, row.api, address(row.site), row.syscall, row.process);
         (b.wait_ns, key(a)).cmp(&(a.wait_ns, key(b)))
     });
-    purpose::find_locks(&mut rows);
+    purpose::find_locks(&mut rows, analysis);
     rows
 }
 

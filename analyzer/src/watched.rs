@@ -1,6 +1,6 @@
 //! What only a companion observes, with names: why threads wait, and which files they use.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use chase_recorder::layout::OWN_CONTEXT_REF;
 use serde::Serialize;
@@ -56,6 +56,20 @@ pub struct FileUse {
     pub samples: u64,
     /// The part of them in the file that has most: others may have the same name in other directories.
     pub of_one: u64,
+    /// The same by thread and file: several may have one name, or none.
+    #[serde(skip)]
+    pub(crate) by_thread: Vec<FileSamples>,
+}
+
+/// How often one thread was sampled in a system call on one file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FileSamples {
+    /// The thread, by number in [`Analysis::threads`].
+    pub(crate) thread: u32,
+    /// Inode number.
+    pub(crate) inode: u64,
+    /// The number of samples.
+    pub(crate) samples: u64,
 }
 
 /// Kinds of files.
@@ -118,6 +132,19 @@ impl Watched {
     }
 }
 
+/// Samples by thread and inode number.
+type ByFile = BTreeMap<(u32, u64), u64>;
+
+/// Those of all threads in the file that has most of them; numbers of files are those of the process.
+fn of_one_file(analysis: &Analysis, of: &ByFile) -> u64 {
+    let mut sums: BTreeMap<(usize, u64), u64> = BTreeMap::new();
+    for (&(thread, inode), samples) in of {
+        let sum = sums.entry((analysis.threads[thread as usize].process, inode)).or_default();
+        *sum = sum.saturating_add(*samples);
+    }
+    sums.into_values().max().unwrap_or(0)
+}
+
 fn files_used(
     images: &[Image],
     analysis: &Analysis,
@@ -125,8 +152,7 @@ fn files_used(
     naming: &dyn NamingPlaces,
 ) -> Vec<FileUse> {
     let run = Run::new(images, analysis, groups, naming);
-    type Key = (u32, Option<u32>, u32, FileKind, String);
-    let mut sums: HashMap<Key, HashMap<(usize, u64), u64>> = HashMap::new();
+    let mut sums: HashMap<(u32, Option<u32>, u32, FileKind, String), ByFile> = HashMap::new();
     for (process, image) in images.iter().enumerate() {
         let rows = image.syscalls.iter().flat_map(|file| file.files());
         for row in rows.filter(|row| row.context_ref != OWN_CONTEXT_REF) {
@@ -137,20 +163,24 @@ fn files_used(
             let name = row.name.split(|&byte| byte == 0).next().unwrap_or_default();
             let name = String::from_utf8_lossy(name).into_owned();
             let key = (group, api, row.number, FileKind::from_mode(row.mode), name);
-            let sum = sums.entry(key).or_default().entry((process, row.inode)).or_default();
+            let sum = sums.entry(key).or_default().entry((thread, row.inode)).or_default();
             *sum = sum.saturating_add(row.samples);
         }
     }
     let mut rows: Vec<FileUse> = sums
         .into_iter()
-        .map(|((group, api, syscall, kind, name), by_inode)| FileUse {
+        .map(|((group, api, syscall, kind, name), of)| FileUse {
             group,
             api,
             syscall,
             kind,
             name,
-            samples: by_inode.values().fold(0, |sum: u64, &samples| sum.saturating_add(samples)),
-            of_one: by_inode.values().copied().max().unwrap_or(0),
+            of_one: of_one_file(analysis, &of),
+            samples: of.values().fold(0, |sum: u64, &more| sum.saturating_add(more)),
+            by_thread: of
+                .into_iter()
+                .map(|((thread, inode), samples)| FileSamples { thread, inode, samples })
+                .collect(),
         })
         .collect();
     rows.sort_by(|a, b| {

@@ -4,7 +4,9 @@
 mod pool;
 mod process;
 
+use chase_analyzer::recorder::builder::SyscallsBuilder;
 use chase_analyzer::recorder::layout::{END_EXEC, END_EXIT, ORIGIN_FORK};
+use chase_analyzer::recorder::syscalls::WAIT_PREEMPTED;
 use chase_analyzer::{Finding, FindingKind, GroupKind, Image, Ns, group_tree, waits};
 use pool::{MS, Pool, US, outcome};
 
@@ -230,6 +232,30 @@ fn many_tiny_calls() {
     let outcome = pool.finish();
     let kind = outcome.only(Some("work"), &[0], 200 * MS);
     assert!(matches!(kind, FindingKind::ManyTinyCalls { calls: 1_000_000, .. }), "{kind:?}");
+}
+
+#[test]
+fn many_tiny_calls_are_a_share_of_the_time_without_waits_for_a_processor() {
+    let mut pool = Pool::new();
+    let thread = pool.thread("busy", 0x300);
+    pool.call(thread, pool.work, 800, 1_000_000);
+    pool.process.builder.timeline(thread).end();
+    let pid = pool.process.builder.header.pid;
+    let outcome = pool.finish_seen(|refs| {
+        let (tid, context) = (pid + thread.0, refs[thread.0 as usize][1]);
+        let mut seen = SyscallsBuilder::new(pid);
+        seen.on_cpu(tid, 400 * MS).wait(context, tid, WAIT_PREEMPTED, 400, MS);
+        seen
+    });
+    let mut kinds = outcome.findings.iter().map(|finding| &finding.kind);
+    let is_tiny = |kind: &&FindingKind| matches!(kind, FindingKind::ManyTinyCalls { .. });
+    let Some(FindingKind::ManyTinyCalls { of_lifetime, all_ns, runnable_ns, .. }) =
+        kinds.find(is_tiny)
+    else {
+        panic!("{:#?}", outcome.findings)
+    };
+    assert_eq!((*all_ns, *runnable_ns), (Ns(400 * MS), Ns(400 * MS)));
+    assert!((of_lifetime - 1.0).abs() < 0.01, "{of_lifetime}");
 }
 
 #[test]

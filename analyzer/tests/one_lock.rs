@@ -68,3 +68,59 @@ fn locks_are_told_each() {
         assert!(others.is_empty(), "{finding:#?}");
     }
 }
+
+/// Three threads that run what a library makes them run, and end each other's waits for one word; and the first thread, which waits for
+/// it in `function`. Are there findings about locks?
+fn of_team(library: &str, function: &str) -> bool {
+    let mut pool = Pool::new();
+    let app = pool.process.app;
+    let object = pool.process.builder.object(library);
+    let routine = pool.process.builder.object_mut(object).bias + 0x1000;
+    let slot = pool.process.builder.slot(app, Some(object), function);
+    let main = pool.process.main;
+    pool.call(main, slot, 100 * MS, 10);
+    let threads = [(); 3].map(|()| {
+        let thread = pool.process.builder.thread("worker");
+        pool.process.builder.thread_mut(thread).start_routine_avma = routine;
+        pool.call(thread, pool.work, 100 * MS, 10);
+        pool.process.builder.timeline(thread).end();
+        thread
+    });
+    let pid = pool.process.builder.header.pid;
+    let outcome = pool.finish_seen(|refs| {
+        let mut seen = SyscallsBuilder::new(pid);
+        let began_ns = seen.header.began_ns;
+        let mut wait = |thread: u32, context: usize, waker: u32| {
+            seen.cause(CauseRow {
+                context_ref: refs[thread as usize][context],
+                tid: pid + thread,
+                number: FUTEX,
+                object: 0x1000,
+                waker_kind: WAKER_THREAD,
+                waker: pid + waker,
+                waker_pid: pid,
+                waker_began_ns: began_ns,
+                waits: 10,
+                total_ns: 500 * MS,
+                max_ns: 60 * MS,
+                ..bytemuck::Zeroable::zeroed()
+            });
+        };
+        for number in 0..3 {
+            wait(threads[number].0, 0, threads[(number + 1) % 3].0);
+        }
+        wait(main.0, 1, threads[0].0);
+        seen
+    });
+    let mut kinds = outcome.findings.iter().map(|finding| &finding.kind);
+    kinds.any(|kind| matches!(kind, FindingKind::SerialisingLock { .. }))
+}
+
+#[test]
+fn the_barriers_of_a_team_are_no_locks() {
+    assert!(of_team("/lib/libpool.so", "in_turns"));
+    for function in ["GOMP_parallel", "GOMP_barrier", "GOMP_loop_end", "GOMP_taskwait"] {
+        assert!(!of_team("/lib/libgomp.so.1", function), "{function}");
+    }
+    assert!(of_team("/lib/libgomp.so.1", "GOMP_critical_start"));
+}

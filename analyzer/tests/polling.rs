@@ -26,6 +26,8 @@ struct Between {
     locked_ms: u64,
     /// That is a lock for readers and writers, which the other one writes.
     is_shared: bool,
+    /// The other one is of the same group, and sleeps for so long, as often.
+    peer_ms: Option<u64>,
 }
 
 fn run(of: Between) -> Outcome {
@@ -43,7 +45,7 @@ fn run(of: Between) -> Outcome {
         pool.call(sleeper, read, 1, WAITS);
     }
     pool.process.builder.timeline(sleeper).end();
-    let other = pool.thread("other", 0x400);
+    let other = pool.thread("other", if of.peer_ms.is_some() { 0x300 } else { 0x400 });
     let name = if of.is_shared { "pthread_rwlock_wrlock" } else { "pthread_mutex_lock" };
     let lock = pool.process.builder.slot(pool.process.app, Some(pool.process.liba), name);
     pool.call(other, lock, 450 * MS, 1);
@@ -67,6 +69,18 @@ fn run(of: Between) -> Outcome {
             max_ns: 10 * MS,
             ..bytemuck::Zeroable::zeroed()
         });
+        if let Some(ms @ 1..) = of.peer_ms {
+            seen.cause(CauseRow {
+                context_ref: refs[other.0 as usize][1],
+                tid: pid + other.0,
+                number: NANOSLEEP,
+                waker_kind: WAKER_TIME,
+                waits: WAITS,
+                total_ns: ms * MS,
+                max_ns: ms * MS / WAITS,
+                ..bytemuck::Zeroable::zeroed()
+            });
+        }
         let mut wait = |context: usize, waits: u64, ms: u64, object: u64, owner: ThreadId| {
             seen.cause(CauseRow {
                 context_ref: refs[other.0 as usize][context],
@@ -101,8 +115,15 @@ fn polls(of: Between) -> bool {
     found.iter().any(|finding| matches!(finding.kind, FindingKind::Polling { .. }))
 }
 
-const LOOKS: Between =
-    Between { cpu_ms: 10, sends: 0, reads: 0, wakes: 0, locked_ms: 0, is_shared: false };
+const LOOKS: Between = Between {
+    cpu_ms: 10,
+    sends: 0,
+    reads: 0,
+    wakes: 0,
+    locked_ms: 0,
+    is_shared: false,
+    peer_ms: None,
+};
 
 #[test]
 fn who_looks_and_sleeps_again_polls() {
@@ -131,4 +152,15 @@ fn who_sleeps_with_a_lock_does_not_poll() {
     assert!(matches!(*found, [FindingKind::SerialisingLock { .. }]), "{found:#?}");
     let found = kinds(Between { is_shared: true, ..locked });
     assert!(matches!(*found, [FindingKind::StarvedWriter { .. }]), "{found:#?}");
+}
+
+#[test]
+fn threads_that_meet_after_each_sleep_do_not_poll() {
+    let alone = Between { peer_ms: Some(0), ..LOOKS };
+    assert!(polls(alone));
+    // Each time, it ends a wait of the other one.
+    assert!(!polls(Between { wakes: WAITS, ..alone }));
+    // Both sleep, but they do so for less than half of their lives.
+    assert!(polls(Between { peer_ms: Some(700), ..LOOKS }));
+    assert!(!polls(Between { peer_ms: Some(50), ..LOOKS }));
 }

@@ -11,6 +11,7 @@ use pool::{MS, Outcome, Pool};
 const FUTEX: u32 = 202;
 const FDATASYNC: u32 = 75;
 const RECVFROM: u32 = 45;
+const WAIT4: u32 = 61;
 
 /// What waits for a thread that works for a second.
 struct Consumers {
@@ -151,6 +152,9 @@ fn who_waits_most_of_its_life_limits_nobody_by_work() {
     let outside = |number, ms| run(&Consumers { outside: Some((number, ms)), ..PIPE });
     assert_eq!(own_waits(&outside(RECVFROM, 600)), []);
     let [share] = *own_waits(&outside(RECVFROM, 300)) else { panic!("a stage") };
+    assert!((share - 0.3).abs() < 0.01, "{share}");
+    // What it waits for the end of a process is said like all else that it waits.
+    let [share] = *own_waits(&outside(WAIT4, 300)) else { panic!("a stage") };
     assert!((share - 0.3).abs() < 0.01, "{share}");
     // The disk works for it.
     let [share] = *own_waits(&outside(FDATASYNC, 600)) else { panic!("a stage") };

@@ -89,6 +89,53 @@ fn small_transfers_are_of_the_group_that_makes_them() {
     assert_eq!(outcome.analysis.threads[found.threads[0] as usize].tid, small);
 }
 
+/// The small writes that are found of two threads of a group which make 400,000 of 100 bytes each in one function, on files with these
+/// modes and inode numbers: what on, how many, whether on several, and the file's name.
+fn two_writers(files: [(u32, u64); 2]) -> Option<(FileKind, u64, bool, Option<String>)> {
+    let mut seen = Seen::new();
+    let write = seen.function("write");
+    for (mode, inode) in files {
+        let tid = seen.thread(0x100, write, (WRITE, 400_000, US));
+        seen.file.syscalls.last_mut().expect("a row").returned = 40_000_000;
+        if inode > 0 {
+            seen.used(tid, WRITE, mode, "");
+            seen.file.files.last_mut().expect("a row").inode = inode;
+        }
+    }
+    let tid = seen.pid + seen.threads[0].0;
+    seen.cause(tid, WRITE, "pipe 7", 10 * MS, 10);
+    let outcome = seen.finish();
+    let mut found = outcome.findings.iter();
+    found.find_map(|finding| match finding.kind {
+        FindingKind::SmallTransfers { of, calls, several, .. } => {
+            let object = finding.blame.as_ref().and_then(|blame| blame.object.clone());
+            let name = object.and_then(|object| match object {
+                WaitObject::File { name } => Some(name),
+                _ => None,
+            });
+            Some((of, calls, several, name))
+        }
+        _ => None,
+    })
+}
+
+#[test]
+fn calls_on_other_files_are_not_counted() {
+    const PIPE: u32 = 0o010_600;
+    const DEVICE: u32 = 0o020_666;
+    let name = || Some("pipe 7".to_owned());
+    // The other one writes to a device, or to what is not known.
+    let one = Some((FileKind::Pipe, 400_000, false, name()));
+    assert_eq!(two_writers([(PIPE, 7), (DEVICE, 3)]), one);
+    assert_eq!(two_writers([(PIPE, 7), (PIPE, 0)]), one);
+    // Both to one pipe; each to one of its own, which is not the other's.
+    assert_eq!(two_writers([(PIPE, 7); 2]), Some((FileKind::Pipe, 800_000, false, name())));
+    assert_eq!(two_writers([(PIPE, 7), (PIPE, 8)]), Some((FileKind::Pipe, 800_000, true, None)));
+    // What it was sampled on is not what threads wait for.
+    assert_eq!(two_writers([(PIPE, 8), (DEVICE, 3)]), Some((FileKind::Pipe, 400_000, false, None)));
+    assert_eq!(two_writers([(DEVICE, 3); 2]), None);
+}
+
 /// 400 writes of 200 bytes each, with as many waits for a file, which the disk ends or not.
 fn writes(name: &str, waits: u64, waker_kind: u32) -> Outcome {
     let mut seen = Seen::new();
@@ -265,4 +312,34 @@ fn pages_that_are_given_back_are_given_anew() {
     assert_eq!(faults(1_000), Some((Ns(600 * MS), Ns(700 * MS))));
     // Memory that is rarely given back needs its pages once.
     assert_eq!(faults(200), None);
+}
+
+/// Where a function is called, that maps memory in one of a hundred calls or in all, and whether it is the allocator.
+fn mapped_at(function: &str, calls: u64) -> (bool, bool) {
+    let mut seen = Seen::new();
+    let slot = seen.function(function);
+    seen.thread(0x300, slot, (MUNMAP, calls, 1_000_000 * US / (2 * calls)));
+    seen.file.syscalls.last_mut().expect("a row").calls = 1_000;
+    let app = seen.pool.process.app;
+    let builder = &mut seen.pool.process.builder;
+    let at = builder.code_address(app, 0x40);
+    builder.caller(seen.threads[0], 1, at, (10, 10));
+    let outcome = seen.finish();
+    let mut found = outcome.findings.iter();
+    let found = found.find_map(|finding| match finding.kind {
+        FindingKind::MappingChurn { by_allocator, .. } => {
+            let is_placed = finding.blame.as_ref().is_some_and(|blame| blame.site.is_some());
+            Some((by_allocator, is_placed))
+        }
+        _ => None,
+    });
+    found.unwrap_or_else(|| panic!("{:#?}", outcome.findings))
+}
+
+#[test]
+fn where_an_allocator_is_called_is_not_where_it_asks_for_memory() {
+    assert_eq!(mapped_at("realloc", 100_000), (true, false));
+    // Unless that is what it does, and all in one place.
+    assert_eq!(mapped_at("realloc", 1_500), (true, true));
+    assert_eq!(mapped_at("munmap", 1_000), (false, true));
 }

@@ -25,6 +25,8 @@ pub(crate) use starts::started_at;
 
 /// What stands for code outside of library calls.
 const OWN_CODE: &str = "its own code";
+/// Threads that wait for less than this part of their lives hardly wait.
+const HARDLY: f64 = 0.01;
 
 /// A finding in words. The sentence is its parts one after the other.
 pub(crate) struct Sentence {
@@ -159,15 +161,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 percent(*producer_busy),
             ),
         ),
-        FindingKind::ManyTinyCalls { calls, mean_ns, of_lifetime, .. } => (
-            format!(
-                "{} calls of {api} of {} each{}",
-                count(*calls),
-                elapsed(mean_ns.round() as u64),
-                mostly_at(report, finding),
-            ),
-            format!(" are {} of the time of {}", percent(*of_lifetime), group.label),
-        ),
+        FindingKind::ManyTinyCalls { .. } => uses::tiny_calls(report, finding),
         FindingKind::StarvedWriter { all_wait_ns, of_lifetime, .. } => (
             format!("{} starves", group.label),
             format!(
@@ -203,7 +197,8 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
             let label = |&group: &u32| report.groups().rows[group as usize].label.clone();
             let waiting: Vec<String> = waiting.iter().map(label).collect();
             let own = match own_wait_in {
-                None => "it waits for nobody".to_owned(),
+                None if *own_wait < HARDLY => "it hardly waits itself".to_owned(),
+                None => format!("it waits for {} of its own time", percent(*own_wait)),
                 Some(_) => {
                     let (part, api) = (percent(*own_wait), self::api(report, *own_wait_in));
                     format!("it waits for {part} of its own time, longest in {api}")
@@ -298,14 +293,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
         FindingKind::EventLoopHeldUp { .. } => event_loops::in_words(report, finding, &who),
         FindingKind::UnevenWork { .. } => uneven::in_words(report, finding, &who),
         FindingKind::MappingChurn { .. } => uses::mapping_churn(report, finding),
-        FindingKind::ShortProcesses { processes, program, median_ns, all_ns } => (
-            format!(
-                "{} programs are started that live for {} (median), most of them {program}",
-                count(*processes as u64),
-                elapsed(median_ns.0),
-            ),
-            format!(": {} together", elapsed(all_ns.0)),
-        ),
+        FindingKind::ShortProcesses { .. } => uses::short_processes(finding),
         FindingKind::SlowStart { .. } => starts::slow_library(report, finding),
         FindingKind::ShortThreads { .. } => starts::short_threads(report, finding),
         FindingKind::SlowLoading { calls, all_ns, library } => {

@@ -61,6 +61,7 @@ planted! {
     a_slow_middle_stage_in_cpp: "slow_middle.cpp",
     a_slow_reader_of_a_socket: "slow_socket.c",
     the_last_at_a_barrier_in_rust: "barrier_late.rs",
+    the_last_at_a_barrier_of_openmp: "barrier_openmp.c",
     more_work_before_a_barrier: "barrier_work.c",
     small_reads_of_one_file: "small_reads.c",
     small_reads_of_a_connection: "small_receives.c",

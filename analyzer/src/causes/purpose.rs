@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::{CauseRow, PartyKind, WaitObject, lock_key};
+use crate::analysis::Analysis;
 use crate::blocking::{Cause, cause_of};
 
 /// What threads wait for, as far as it can be found out.
@@ -137,6 +138,9 @@ impl Purpose {
         if ALLOCATOR.contains(&symbol) {
             return Self::Allocator;
         }
+        if let Some(purpose) = of_team(symbol) {
+            return purpose;
+        }
         match cause_of(symbol) {
             Some(Cause::Condition | Cause::Lock) if in_python() => Self::Interpreter,
             // A thread woken for a condition may have to wait for its mutex, until the signalling thread unlocks it.
@@ -192,13 +196,53 @@ impl Purpose {
     }
 }
 
+/// What a function of OpenMP's runtime waits for, if it is one of GCC's: that waits at words of its own. (LLVM's waits for conditions.)
+fn of_team(symbol: &str) -> Option<Purpose> {
+    if ["omp_set_lock", "omp_set_nest_lock"].contains(&symbol) {
+        return Some(Purpose::Lock);
+    }
+    let name = symbol.strip_prefix("GOMP_")?;
+    let begins = |part: &str| name.starts_with(part);
+    Some(match () {
+        () if begins("critical") || begins("atomic") => Purpose::Lock,
+        // Tasks are handed over, and turns.
+        () if begins("task") || begins("ordered") || begins("doacross") => Purpose::Handover,
+        // At the end of a shared loop, there is a barrier; so there is where a value is made known to all.
+        () if begins("barrier") || begins("single_copy") || name.contains("_end") => {
+            Purpose::Barrier
+        }
+        // The thread that has begun a parallel region does its part, and waits for what the others do.
+        () => Purpose::Handover,
+    })
+}
+
+/// The libraries of OpenMP's runtimes.
+const TEAMS: &[&str] = &["libgomp.so", "libgomp-", "libomp.so", "libiomp5.so"];
+
+/// Whether these are waits of a team of OpenMP. The last of its threads at a barrier ends the waits of the others, and each of them may be the
+/// last one: that makes no lock of it. Locks have functions of their own. What the team's threads run themselves is a part of a region,
+/// and they wait for its end and for the next one.
+fn is_of_team(row: &CauseRow, analysis: &Analysis) -> bool {
+    if let Some(api) = row.api {
+        return of_team(&analysis.apis[api as usize].symbol).is_some();
+    }
+    let is_member = |thread: u32| {
+        let row = analysis.threads.get(thread as usize);
+        let made_by = row.and_then(|row| row.creation_site.or(row.start_routine)?.object);
+        let object = made_by.and_then(|object| analysis.objects.get(object as usize));
+        object.is_some_and(|object| TEAMS.iter().any(|name| object.name.starts_with(name)))
+    };
+    row.by_thread.iter().all(|span| is_member(span.thread))
+}
+
 /// Recognises locks: if threads end each other's waits for the same word of memory, and it is no condition, it is a
 /// lock. Threads that hand something over wait for something else. The last one to get the lock need not end anyone's wait.
-pub(super) fn find_locks(rows: &mut [CauseRow]) {
+pub(super) fn find_locks(rows: &mut [CauseRow], analysis: &Analysis) {
     let mut of_objects: BTreeMap<_, (BTreeSet<u32>, BTreeSet<u32>)> = BTreeMap::new();
     let key = |row: &CauseRow| {
         let is_word = matches!(row.object, WaitObject::Memory(_));
         let is_handover = row.purpose == Purpose::Handover && is_word;
+        let is_handover = is_handover && !is_of_team(row, analysis);
         is_handover.then(|| lock_key(&row.object, row.process)).flatten()
     };
     for row in rows.iter() {

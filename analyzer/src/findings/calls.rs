@@ -9,6 +9,8 @@ use crate::tail::{FirstCall, LEAST_CALLS, SlowCalls};
 
 /// A call that explains this share of the excess of its caller is reported instead of it.
 const EXPLAINS: f64 = 0.5;
+/// A single call that takes this part of its thread's life may be what the thread is there for.
+const OF_LIFE: f64 = 0.5;
 /// Threads with less than this share of the largest excess are not listed.
 const NAMED: f64 = 0.1;
 /// Slow calls that are a larger share of all calls are not rare.
@@ -104,6 +106,12 @@ impl Explained {
             let awaited_ns = awaited.get(&(thread, api)).copied().unwrap_or(0.0);
             awaited_ns + preempted_ns(thread, api) >= EXPLAINS * excess_ns
         };
+        // The same in calls inside, beyond what usual calls take.
+        let kept_inside = |(thread, context): (u32, u32), median_ns: f64, excess_ns: f64| {
+            evidence.is_material(excess_ns)
+                && awaited_inside(evidence, &awaited, (thread, context), median_ns)
+                    >= EXPLAINS * excess_ns
+        };
         let firsts: HashMap<(u32, u32), f64> = excesses(
             evidence.tails.first_calls.iter().map(|c| (c.thread, c.context, c.excess_ns())),
         );
@@ -114,6 +122,9 @@ impl Explained {
             .iter()
             .filter(|call| !waits(call.api) && !outer.contains_key(&(call.thread, call.context)))
             .filter(|call| !kept_waiting(call.thread, call.api, call.excess_ns()))
+            .filter(|call| {
+                !kept_inside((call.thread, call.context), call.median_ns, call.excess_ns())
+            })
             .copied()
             .collect();
         let first_of: HashMap<(u32, u32), &FirstCall> = evidence
@@ -141,6 +152,10 @@ impl Explained {
                 !waits(calls.api) && !outer.contains_key(&(calls.thread, calls.context))
             })
             .filter(|calls| !kept_waiting(calls.thread, calls.api, calls.excess_ns()))
+            .filter(|calls| {
+                !kept_inside((calls.thread, calls.context), calls.median_ns, calls.excess_ns())
+            })
+            .filter(|calls| !is_life_of_thread(evidence, calls))
             .collect();
         let mut excess = HashMap::new();
         let all = kept_firsts.iter().map(|call| (call.thread, call.api, call.excess_ns()));
@@ -170,6 +185,52 @@ fn waits_for_threads(evidence: &Evidence<'_>) -> HashMap<(u32, u32), f64> {
         }
     }
     sums
+}
+
+/// Returns how long a thread waits for other threads in calls made inside those of a context, beyond the time of as many usual calls.
+fn awaited_inside(
+    evidence: &Evidence<'_>,
+    awaited: &HashMap<(u32, u32), f64>,
+    (thread, context): (u32, u32),
+    median_ns: f64,
+) -> f64 {
+    let rows = &evidence.analysis.contexts;
+    let depth = rows[context as usize].depth;
+    // Rows are in depth-first order.
+    let first = context as usize + 1;
+    let more = rows[first..].iter().take_while(|row| row.depth > depth).count();
+    let (mut calls, mut of_apis) = (0.0, BTreeMap::<u32, f64>::new());
+    for part in &evidence.analysis.threads[thread as usize].contexts {
+        if part.context == context {
+            calls += part.calls as f64;
+        } else if (first..first + more).contains(&(part.context as usize)) {
+            let api = rows[part.context as usize].api;
+            *of_apis.entry(api).or_default() += part.wait_ns.as_f64();
+        }
+    }
+    let for_threads =
+        |(api, ns): (u32, f64)| ns.min(awaited.get(&(thread, api)).copied().unwrap_or(0.0));
+    of_apis.into_iter().map(for_threads).sum::<f64>() - calls * median_ns
+}
+
+/// Whether a single slow call takes most of a thread's life and runs something else than its library: it has called the program, as what
+/// starts a virtual machine calls `main`.
+fn is_life_of_thread(evidence: &Evidence<'_>, calls: &SlowCalls) -> bool {
+    let thread = &evidence.analysis.threads[calls.thread as usize];
+    if calls.slow > 1 || calls.slow_ns < OF_LIFE * thread.lifetime_ns.as_f64() {
+        return false;
+    }
+    let library = evidence.analysis.apis[calls.api as usize].object;
+    let key = (thread.process as u32, thread.thread, Some(calls.api));
+    let samples = evidence.analysis.on_cpu.of_threads.iter();
+    let (mut all, mut own) = (0.0, 0.0);
+    for row in samples.filter(|row| (row.process, row.thread, row.api) == key) {
+        all += row.ns.as_f64();
+        if row.object == library {
+            own += row.ns.as_f64();
+        }
+    }
+    all > 0.0 && own < EXPLAINS * all
 }
 
 /// Returns how long each thread did not run yet after waits in each API, ns.
@@ -356,6 +417,7 @@ pub(super) fn tiny(evidence: &Evidence<'_>, explained: &Explained) -> Vec<Findin
                 mean_ns,
                 all_ns: Ns::from_f64(useful),
                 of_lifetime: useful / lifetime,
+                runnable_ns: Ns::from_f64(waited),
             };
             found.push(evidence.finding(number, vec![most], Some(api), saves_ns, kind));
         }

@@ -1,10 +1,15 @@
 //! The files that threads wait for, by name.
 
+use std::collections::{BTreeMap, HashMap};
+
 use super::joint::Joint;
 use super::{Blame, Evidence};
 use crate::causes::{CauseRow, Purpose, WaitObject};
 use crate::clock::Ns;
 use crate::watched::{FileKind, FileUse};
+
+/// With so many of the samples, it is the file of nearly all calls.
+const NEARLY_ALL: f64 = 0.9;
 
 /// Waits for files.
 #[derive(Default)]
@@ -78,7 +83,10 @@ pub(super) fn of_file(
 fn is_it(file: &FileUse, name: &str) -> bool {
     match file.kind {
         FileKind::File => name.rsplit('/').next() == Some(&*file.name),
-        FileKind::Pipe => name.starts_with("pipe "),
+        FileKind::Pipe => {
+            let inode = name.strip_prefix("pipe ").and_then(|inode| inode.parse().ok());
+            inode.is_some_and(|inode: u64| file.by_thread.iter().any(|one| one.inode == inode))
+        }
         FileKind::Socket => name.starts_with("socket "),
         FileKind::Device | FileKind::Other => false,
     }
@@ -88,6 +96,60 @@ fn is_it(file: &FileUse, name: &str) -> bool {
 pub(super) fn is_transfer(row: &CauseRow, numbers: &[u32]) -> bool {
     let is_file = matches!(row.purpose, Purpose::File | Purpose::Handover | Purpose::Network);
     is_file && row.syscall.is_some_and(|number| numbers.contains(&number))
+}
+
+/// By thread, function and system call: the samples on each kind of file.
+pub(super) struct Sampled {
+    kinds: HashMap<(u32, Option<u32>, u32), BTreeMap<FileKind, u64>>,
+}
+
+impl Sampled {
+    pub(super) fn new(evidence: &Evidence<'_>) -> Self {
+        let mut kinds: HashMap<_, BTreeMap<FileKind, u64>> = HashMap::new();
+        for file in &evidence.watched.files {
+            for one in &file.by_thread {
+                let key = (one.thread, file.api, file.syscall);
+                let sum = kinds.entry(key).or_default().entry(file.kind).or_default();
+                *sum = sum.saturating_add(one.samples);
+            }
+        }
+        Self { kinds }
+    }
+
+    /// Whether a thread makes nearly all of these system calls on files of this kind. Of what was never sampled, nothing is known.
+    pub(super) fn is_of(
+        &self,
+        thread: u32,
+        api: Option<u32>,
+        syscall: u32,
+        kind: FileKind,
+    ) -> bool {
+        self.kinds.get(&(thread, api, syscall)).is_some_and(|kinds| {
+            let all: f64 = kinds.values().map(|&samples| samples as f64).sum();
+            kinds.get(&kind).is_some_and(|&samples| samples as f64 >= NEARLY_ALL * all)
+        })
+    }
+}
+
+/// Returns the file on which threads make nearly all of these system calls in a function, if it is a single one, and whether they are
+/// known to be several.
+pub(super) fn only_one<'e>(
+    evidence: &Evidence<'e>,
+    (threads, api, syscall): (&[u32], Option<u32>, u32),
+    kind: FileKind,
+) -> (Option<&'e FileUse>, bool) {
+    let mut samples: BTreeMap<(usize, u64), f64> = BTreeMap::new();
+    for (at, file) in evidence.watched.files.iter().enumerate() {
+        if (file.api, file.syscall, file.kind) == (api, syscall, kind) {
+            for one in file.by_thread.iter().filter(|one| threads.contains(&one.thread)) {
+                *samples.entry((at, one.inode)).or_default() += one.samples as f64;
+            }
+        }
+    }
+    let all: f64 = samples.values().sum();
+    let most = samples.iter().max_by(|a, b| a.1.total_cmp(b.1));
+    let only = most.filter(|&(_, &most)| most >= NEARLY_ALL * all);
+    (only.map(|(&(at, _), _)| &evidence.watched.files[at]), most.is_some() && only.is_none())
 }
 
 /// Returns the file for which a group was sampled most in these system calls.

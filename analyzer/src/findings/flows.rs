@@ -40,9 +40,11 @@ pub(super) fn working_ns(evidence: &Evidence<'_>, number: u32, group: &GroupRow)
 pub(super) struct OwnWaits {
     /// How long, but for the ends of others.
     pub(super) wait_ns: f64,
+    /// How long, with these.
+    pub(super) all_ns: f64,
     /// The part of that which is for the disk.
     pub(super) disk_ns: f64,
-    /// The API with most of it.
+    /// The API with most of all.
     pub(super) api: Option<u32>,
 }
 
@@ -62,8 +64,9 @@ impl OwnWaits {
         };
         Self {
             wait_ns: sum(&mut rows()),
+            all_ns: sum(&mut evidence.causes_of(group)),
             disk_ns: sum(&mut rows().filter(is_disk)),
-            api: rows().max_by_key(|row| row.wait_ns).and_then(|row| row.api),
+            api: evidence.causes_of(group).max_by_key(|row| row.wait_ns).and_then(|row| row.api),
         }
     }
 }

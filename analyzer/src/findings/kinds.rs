@@ -111,8 +111,10 @@ pub enum FindingKind {
         mean_ns: f64,
         /// Self time of all threads in them.
         all_ns: Ns,
-        /// The same as a share of the group's lifetimes.
+        /// The same as a share of the group's lifetimes, without waits for a processor.
         of_lifetime: f64,
+        /// How long the threads waited for a processor, in total.
+        runnable_ns: Ns,
     },
     /// A writer waits for readers that take the lock one after the other.
     StarvedWriter {
@@ -151,7 +153,7 @@ pub enum FindingKind {
         all_wait_ns: Ns,
         /// The groups that wait, the one that gains most first, by number in [`Groups::rows`](crate::Groups::rows).
         waiting: Vec<u32>,
-        /// What it waits itself, but for ends of others, as a share of its life: mostly for the disk, if it is much.
+        /// What it waits itself, for others and for anything else, as a share of its life: mostly for the disk, if it is much.
         own_wait: f64,
         /// The API in which it waits longest, if that is a fifth of its life.
         own_wait_in: Option<u32>,
@@ -248,6 +250,8 @@ pub enum FindingKind {
         all_ns: Ns,
         /// What is read or written.
         of: FileKind,
+        /// Whether it is more than one.
+        several: bool,
     },
     /// Files are repeatedly written to the disk (`fsync` and similar, or writes that wait for it).
     Syncing {
@@ -356,6 +360,9 @@ pub enum FindingKind {
     },
     /// Memory is mapped and unmapped again and again.
     MappingChurn {
+        /// Whether it is the allocator that asks for memory and gives it back, in functions that do so in some of their calls: else, the
+        /// program maps and unmaps itself, memory or files.
+        by_allocator: bool,
         /// System calls that change the memory map, by the threads of the group.
         calls: u64,
         /// Their total time.
@@ -370,9 +377,13 @@ pub enum FindingKind {
         processes: usize,
         /// The most frequent one.
         program: String,
-        /// Median of their lifetimes.
+        /// How often that was started.
+        of_program: usize,
+        /// Forks that ran no program: subshells.
+        forks: usize,
+        /// Median of the programs' lifetimes.
         median_ns: Ns,
-        /// Sum of their lifetimes.
+        /// How long at least one of these processes lived.
         all_ns: Ns,
     },
     /// Threads are started for pieces of work that take less time than to start and to end them.

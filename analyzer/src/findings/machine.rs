@@ -6,7 +6,8 @@ use super::{Evidence, Finding, FindingKind};
 use crate::causes::Purpose;
 use crate::clock::Ns;
 use crate::groups::ThreadSpan;
-use crate::rows::ThreadRow;
+use crate::image::Ending;
+use crate::rows::{ProcessRow, ThreadRow};
 use crate::stats::median;
 
 /// From this many ready threads per processor on average, the processors are crowded.
@@ -61,21 +62,27 @@ pub(super) fn short_processes(evidence: &Evidence<'_>) -> Option<Finding> {
         row.parent.is_some() && row.wall_ns.as_f64() <= SHORT_LIFE_NS
     };
     let all: Vec<usize> = (0..processes.len()).filter(short).collect();
-    // An image that began by a fork and was replaced by an exec is the beginning of the next image.
-    let mut began: Vec<usize> = all.clone();
-    began.retain(|&at| !processes[at].forked);
+    // An image that began by a fork and was replaced by an exec is the beginning of the next image. One that runs no program is
+    // a subshell, or what a program forks for itself.
+    let (forks, began): (Vec<usize>, Vec<usize>) =
+        all.iter().partition(|&&at| processes[at].forked);
+    let forks = forks.iter().filter(|&&at| !matches!(processes[at].ending, Ending::Exec)).count();
     if began.len() < MANY_PROCESSES {
         return None;
     }
-    let mut by_program = BTreeMap::<&str, usize>::new();
-    for &at in &began {
-        *by_program.entry(&processes[at].program).or_default() += 1;
+    let mut by_program = BTreeMap::<&str, (usize, u64)>::new();
+    for row in began.iter().map(|&at| &processes[at]) {
+        let (count, ns) = by_program.entry(&row.program).or_default();
+        *count += 1;
+        *ns = ns.saturating_add(row.wall_ns.0);
     }
-    let (program, _) = by_program.into_iter().max_by_key(|&(_, count)| count)?;
+    let (program, (of_program, _)) = by_program.into_iter().max_by_key(|&(_, most)| most)?;
     let mut lives: Vec<f64> = began.iter().map(|&at| processes[at].wall_ns.as_f64()).collect();
     let wall = evidence.analysis.wall_ns.as_f64();
-    let all_ns: f64 = all.iter().map(|&at| processes[at].wall_ns.as_f64()).sum();
-    let saves_ns = all_ns.max(awaited_ns(evidence, &all)).min(wall);
+    let all_ns = lived_ns(all.iter().map(|&at| &processes[at]));
+    // What nobody waits for takes nobody's time.
+    let is_watched = !evidence.watched.causes.is_empty();
+    let saves_ns = if is_watched { awaited_ns(evidence, &all) } else { all_ns }.min(wall);
     if saves_ns < MUCH * wall || !evidence.is_material(saves_ns) {
         return None;
     }
@@ -85,10 +92,26 @@ pub(super) fn short_processes(evidence: &Evidence<'_>) -> Option<Finding> {
     let kind = FindingKind::ShortProcesses {
         processes: began.len(),
         program: program.to_owned(),
+        of_program,
+        forks,
         median_ns: Ns::from_f64(median(&mut lives)),
         all_ns: Ns::from_f64(all_ns),
     };
     Some(evidence.finding(group, vec![main as u32], None, saves_ns, kind))
+}
+
+/// Returns for how long at least one of these processes lives: a shell that runs others lives as long as they do.
+fn lived_ns<'a>(processes: impl Iterator<Item = &'a ProcessRow>) -> f64 {
+    let mut lives: Vec<(u64, u64)> = processes
+        .map(|row| (row.start_ns.0, row.start_ns.0.saturating_add(row.wall_ns.0)))
+        .collect();
+    lives.sort_unstable();
+    let (mut sum, mut until) = (0, 0);
+    for (begin, end) in lives {
+        sum += end.saturating_sub(begin.max(until));
+        until = until.max(end);
+    }
+    Ns(sum).as_f64()
 }
 
 /// Whether a limiting stage is made of processes that live for a short time.

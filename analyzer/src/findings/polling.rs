@@ -4,7 +4,7 @@ use super::joint::Joint;
 use super::system::by_thread;
 use super::waits::{SERIALISES, named};
 use super::{Evidence, Finding, FindingKind};
-use crate::causes::{PartyKind, Purpose};
+use crate::causes::{CauseRow, PartyKind, Purpose};
 use crate::clock::Ns;
 use crate::groups::GroupRow;
 
@@ -45,6 +45,12 @@ pub(super) fn find(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -
     let mean_ns = joint.wait_ns() / joint.waits().max(1) as f64;
     let per_second = joint.waits() as f64 * 1e9 / group.lifetime_ns.as_f64().max(1.0);
     let over = joint.ended_by(|waker| waker.kind == PartyKind::Time);
+    // What is said is said of all that wait so: an average of one that does little else and of others that do is no thread's.
+    let rows = waits.iter().map(|&(_, thread)| &evidence.analysis.threads[thread as usize]);
+    let lives: f64 = rows.map(|row| row.lifetime_ns.as_f64()).sum();
+    if joint.wait_ns() < MOSTLY * lives {
+        return None;
+    }
     if longest < MOSTLY * lifetime || per_second < OFTEN_A_SECOND || over < NEARLY_ALL {
         return None;
     }
@@ -69,7 +75,10 @@ fn paces_work(evidence: &Evidence<'_>, group: u32, threads: &[(f64, u32)], waits
     let sent = by_thread(evidence, HANDS_OUT);
     let sent = sent.iter().filter(|sent| is_of_these(sent.1));
     let sends: f64 = sent.map(|sent| sent.2 as f64).sum();
-    let others = evidence.watched.causes.iter().filter(|row| row.group != group);
+    // Threads of one group meet at barriers, and hand things to each other; a lock is not handed over.
+    let is_handed = |row: &&CauseRow| row.purpose.is_handover() || row.purpose == Purpose::Barrier;
+    let causes = evidence.watched.causes.iter();
+    let others = causes.filter(|row| row.group != group || is_handed(row));
     let ended = others
         .flat_map(|row| &row.wakers)
         .filter(|waker| waker.kind == PartyKind::Thread && waker.group == Some(group));

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::joint::ONE_PLACE;
-use super::{Blame, Evidence, Finding, FindingKind};
+use super::{Blame, Evidence, Finding, FindingKind, system};
 use crate::address::CodeAddress;
 use crate::clock::Ns;
 
@@ -38,6 +38,12 @@ pub(super) fn name(evidence: &Evidence<'_>, finding: &mut Finding) {
     let found = of_calls(evidence, thread, api, by_calls)
         .or_else(|| of_waits(evidence, finding.group, (thread, api), finding.saves_ns));
     let Some((process, site, elsewhere)) = found else { return };
+    // Where an allocator makes system calls in few of its calls, the place of most of all is not the place of these.
+    if matches!(finding.kind, Kind::MappingChurn { by_allocator: true, .. })
+        && (elsewhere || !system::maps_mostly(evidence, api))
+    {
+        return;
+    }
     match &mut finding.blame {
         // (Its addresses are of this process.)
         Some(blame) if blame.object.is_some() && blame.process != process => {}

@@ -93,7 +93,8 @@ fn stage(evidence: &Evidence<'_>, slow: u32, by: Vec<(u32, Joint<'_>)>) -> Optio
     if kept.is_empty() || !works_all_the_time(evidence, (slow, group), &own, most) {
         return None;
     }
-    let own_wait = own.wait_ns / working_ns(evidence, slow, group);
+    // What is said of it agrees with the tables, which have its waits for the ends of others, too.
+    let own_wait = own.all_ns / group.lifetime_ns.as_f64().max(1.0);
     let (_, all_ns, saves_ns, joint) = &kept[0];
     let kind = FindingKind::LimitingStage {
         wait_ns: Ns::from_f64(*saves_ns),

@@ -18,6 +18,8 @@ const OFTEN_GIVEN_BACK: f64 = 300.0;
 const MAPPINGS: &[u32] = &[9, 11, 12, 25, 28];
 /// `munmap` and `madvise`: by `brk`, memory is taken and given back.
 const GIVE_BACK: &[u32] = &[11, 28];
+/// Functions that do nothing else than one of these system calls.
+const MAPPERS: &[&str] = &["mmap", "mmap64", "munmap", "madvise"];
 const RESOLVERS: &[&str] = &[
     "getaddrinfo",
     "gethostbyname",
@@ -89,13 +91,19 @@ fn faults_ns(evidence: &Evidence<'_>) -> HashMap<u32, f64> {
     sums.into_iter().filter_map(beyond).collect()
 }
 
-/// Returns the API that spends most time in the system calls for which `wanted` is true.
-fn longest_api<'e>(
-    evidence: &Evidence<'e>,
+/// Returns the API that spends most time in the system calls for which `wanted` is true, all of them together.
+fn longest_api(
+    evidence: &Evidence<'_>,
     wanted: impl Fn(&SyscallRow<OfApi>) -> bool,
-) -> Option<&'e SyscallRow<OfApi>> {
-    let rows = evidence.analysis.syscalls.by_api.iter();
-    rows.filter(|row| wanted(row)).max_by_key(|row| row.measures.total_ns)
+) -> Option<u32> {
+    let mut sums = BTreeMap::<u32, u64>::new();
+    for row in evidence.analysis.syscalls.by_api.iter().filter(|row| wanted(row)) {
+        if let Some(api) = row.of.api {
+            let sum = sums.entry(api).or_default();
+            *sum = sum.saturating_add(row.measures.total_ns.0);
+        }
+    }
+    sums.into_iter().max_by_key(|&(api, ns)| (ns, std::cmp::Reverse(api))).map(|(api, _)| api)
 }
 
 fn group_of(evidence: &Evidence<'_>, thread: u32) -> Option<u32> {
@@ -170,6 +178,18 @@ pub(super) fn loading(evidence: &Evidence<'_>) -> Option<Finding> {
     Some(evidence.finding(group, vec![thread], Some(api), saves_ns, kind))
 }
 
+/// Whether at least half of the calls of a function map or unmap memory.
+pub(super) fn maps_mostly(evidence: &Evidence<'_>, api: u32) -> bool {
+    let rows = evidence.analysis.syscalls.by_api.iter();
+    let rows = rows.filter(|row| row.of.api == Some(api) && MAPPINGS.contains(&row.number));
+    let (mut made, mut calls) = (0_u64, 0_u64);
+    for row in rows {
+        made = made.saturating_add(row.measures.calls);
+        calls = row.of.api_calls;
+    }
+    made > 0 && made >= calls / 2
+}
+
 /// Finds memory that is mapped and unmapped again and again.
 pub(super) fn mapping_churn(evidence: &Evidence<'_>) -> Option<Finding> {
     let of_threads = by_thread(evidence, MAPPINGS);
@@ -198,9 +218,9 @@ pub(super) fn mapping_churn(evidence: &Evidence<'_>) -> Option<Finding> {
         let hands_out = ALLOCATOR.iter().any(|known| known.trim_start_matches('_') == name);
         MAPPINGS.contains(&row.number)
             && uses::calls(evidence, thread, row.of.api)
-            && (hands_out || ["mmap", "mmap64", "munmap", "madvise"].contains(&name))
+            && (hands_out || MAPPERS.contains(&name))
     };
-    let api = longest_api(evidence, wanted)?.of.api;
+    let api = longest_api(evidence, wanted)?;
     let of_group = of_threads.iter().filter(|row| group_of(evidence, row.1) == Some(group));
     let (mut calls, mut all_ns, mut faults_ns) = (0_u64, 0.0, 0.0);
     for &(ns, thread, of_thread) in of_group {
@@ -209,9 +229,11 @@ pub(super) fn mapping_churn(evidence: &Evidence<'_>) -> Option<Finding> {
         faults_ns += faults(thread, of_thread);
     }
     let kind = FindingKind::MappingChurn {
+        // What a program maps itself may be files, which is not recorded.
+        by_allocator: !MAPPERS.contains(&symbol(evidence, Some(api))),
         calls,
         all_ns: Ns::from_f64(all_ns),
         faults_ns: Ns::from_f64(faults_ns),
     };
-    Some(evidence.finding(group, vec![thread], api, saves_ns, kind))
+    Some(evidence.finding(group, vec![thread], Some(api), saves_ns, kind))
 }

@@ -1,6 +1,6 @@
 //! Reads and writes of few bytes at a time.
 
-use super::{Evidence, Finding, FindingKind, files, uses};
+use super::{Blame, Evidence, Finding, FindingKind, files, uses};
 use crate::arguments::ArgumentUnit;
 use crate::clock::Ns;
 use crate::watched::FileKind;
@@ -31,20 +31,35 @@ const RECEIVES: &[u32] = &[0, 19, 45, 47];
 pub(super) fn small(evidence: &Evidence<'_>) -> Option<Finding> {
     let numbers = [TRANSFERS, ON_CONNECTIONS].concat();
     let all = uses::of(evidence, &numbers);
-    let small = all.iter().filter(|one| {
-        one.calls >= MANY && one.mean_bytes().is_some_and(|bytes| bytes <= SMALL_BYTES)
+    let sampled = files::Sampled::new(evidence);
+    // A thread that copies from a file to a connection makes other calls on the one than on the other; and threads of one group, as
+    // those of two processes with the same program, need not use the same files.
+    let kinds = [FileKind::File, FileKind::Pipe, FileKind::Socket].into_iter().flat_map(|kind| {
+        let is_of = |thread: u32, api: Option<u32>, number: u32| {
+            if ON_CONNECTIONS.contains(&number) {
+                return kind == FileKind::Socket;
+            }
+            sampled.is_of(thread, api, number, kind)
+        };
+        let of_kind = uses::of_threads(evidence, &numbers, &is_of);
+        of_kind.into_iter().map(move |one| (one, kind))
     });
-    let kinds = small.filter_map(|one| Some((one, kind_of(evidence, one)?)));
-    let wanted = kinds.filter(|&(one, kind)| match kind {
-        FileKind::File | FileKind::Pipe => true,
-        FileKind::Socket => is_part_of_messages(evidence, one, &all),
-        FileKind::Device | FileKind::Other => false,
+    let wanted = kinds.filter(|(one, kind)| {
+        let is_small = one.mean_bytes().is_some_and(|bytes| bytes <= SMALL_BYTES);
+        let is_part = || is_part_of_messages(evidence, one, &all);
+        one.calls >= MANY && is_small && (*kind != FileKind::Socket || is_part())
     });
     let (one, kind) = wanted.max_by(|(a, _), (b, _)| a.cpu_ns.total_cmp(&b.cpu_ns))?;
     let (thread, saves_ns) = one.busiest()?;
     if !evidence.is_material_to(thread, saves_ns) {
         return None;
     }
+    let threads: Vec<u32> = one.threads.iter().map(|&(thread, ..)| thread).collect();
+    let (file, several) = files::only_one(evidence, (&threads, one.api, one.number), kind);
+    let waits = |row: &_| files::is_transfer(row, &[one.number]);
+    let rows = evidence.causes_of(one.group).filter(|row| row.api == one.api && waits(row));
+    let of_first = files::Files::of(rows).of_first();
+    let several = several || file.is_none() && of_first.is_some_and(|part| part < NEARLY_ALL);
     let found = FindingKind::SmallTransfers {
         syscall: one.syscall.to_owned(),
         calls: one.calls,
@@ -52,20 +67,16 @@ pub(super) fn small(evidence: &Evidence<'_>) -> Option<Finding> {
         usual_bytes: one.api.and_then(|api| usual_size(evidence, api)),
         all_ns: Ns::from_f64(one.cpu_ns),
         of: kind,
+        several,
     };
     let finding = evidence.finding(one.group, vec![thread], one.api, saves_ns, found);
-    let waits = |row: &_| files::is_transfer(row, &[one.number]);
-    let file = files::most_used(evidence, one.group, &[one.number]);
     let blame = files::of_file(evidence, (one.group, one.api), file, waits);
+    // Of several files, none is the one.
+    let blame = blame.map(|blame| match several {
+        true => Blame { object: None, file: None, ..blame },
+        false => blame,
+    });
     Some(Finding { blame, ..finding })
-}
-
-/// What is transferred to or from: the calls tell, or samples.
-fn kind_of(evidence: &Evidence<'_>, one: &uses::Use<'_>) -> Option<FileKind> {
-    if ON_CONNECTIONS.contains(&one.number) {
-        return Some(FileKind::Socket);
-    }
-    Some(files::most_used(evidence, one.group, &[one.number])?.kind)
 }
 
 /// Whether a connection's messages are transferred in many parts. A receiver asks for few bytes, which are mostly there already; what

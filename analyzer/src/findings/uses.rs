@@ -44,6 +44,18 @@ type Rows<'e> = Vec<(u32, &'e SyscallRow<OfThread>)>;
 /// Returns the uses of these system calls. Which thread made which of them in which function is not recorded: where several groups
 /// call the function, those that a thread makes anywhere stand for them.
 pub(super) fn of<'e>(evidence: &Evidence<'e>, numbers: &[u32]) -> Vec<Use<'e>> {
+    of_threads(evidence, numbers, &|_, _, _| true)
+}
+
+/// Whether the system calls that a thread makes in a function are of interest: those with this number.
+pub(super) type Wanted<'a> = &'a dyn Fn(u32, Option<u32>, u32) -> bool;
+
+/// The same for threads whose system calls are of interest.
+pub(super) fn of_threads<'e>(
+    evidence: &Evidence<'e>,
+    numbers: &[u32],
+    wanted: Wanted<'_>,
+) -> Vec<Use<'e>> {
     let threads: HashMap<(usize, u32), u32> = (0..)
         .zip(&evidence.analysis.threads)
         .map(|(number, row)| ((row.process, row.thread), number))
@@ -59,7 +71,7 @@ pub(super) fn of<'e>(evidence: &Evidence<'e>, numbers: &[u32]) -> Vec<Use<'e>> {
     let rows = evidence.analysis.syscalls.by_api.iter();
     let rows = rows.filter(|row| row.of.is_recorded && row.measures.calls > 0);
     rows.flat_map(|row| {
-        by_number.get(&row.number).map_or_else(Vec::new, |of| by_group(evidence, row, of))
+        by_number.get(&row.number).map_or_else(Vec::new, |of| by_group(evidence, row, of, wanted))
     })
     .collect()
 }
@@ -75,19 +87,23 @@ fn by_group<'e>(
     evidence: &Evidence<'e>,
     row: &'e SyscallRow<OfApi>,
     of: &Rows<'e>,
+    wanted: Wanted<'_>,
 ) -> Vec<Use<'e>> {
     let mut groups: BTreeMap<u32, Rows<'e>> = BTreeMap::new();
+    let mut is_all = true;
     for &(thread, own) in of.iter().filter(|own| calls(evidence, own.0, row.of.api)) {
-        if let Some(&group) = evidence.groups.of_thread.get(thread as usize) {
+        if !wanted(thread, row.of.api, row.number) {
+            is_all = false;
+        } else if let Some(&group) = evidence.groups.of_thread.get(thread as usize) {
             groups.entry(group).or_default().push((thread, own));
         }
     }
-    let is_all = groups.len() == 1;
+    is_all &= groups.len() == 1;
     let one = |(group, rows): (u32, Rows<'e>)| use_of(row, group, &rows, is_all);
     groups.into_iter().map(one).collect()
 }
 
-/// `is_all`: no other group calls the function.
+/// `is_all`: no other thread calls the function.
 fn use_of<'e>(row: &'e SyscallRow<OfApi>, group: u32, rows: &Rows<'e>, is_all: bool) -> Use<'e> {
     let all = &row.measures;
     let sum = |value: fn(&SyscallMeasures) -> u64| {

@@ -2,25 +2,37 @@
 
 use chase_analyzer::{FileKind, Finding, FindingKind};
 
-use super::{OWN_CODE, api, calls_at, group, take};
+use super::{OWN_CODE, api, calls_at, group, mostly_at, take};
 use crate::causes;
 use crate::report::Report;
 use crate::terminal::{count, elapsed, percent, plural};
 
+/// Threads that wait for a processor for more than this part of their lives have another time without that.
+const WAITED: f64 = 0.01;
 /// With less of the waits than this, the named file is not the only one.
 const ALL: f64 = 0.9;
 
 /// The claim of a finding about reads or writes of few bytes, and what it rests on.
 pub(super) fn small_transfers(report: &Report, finding: &Finding) -> (String, String) {
-    let FindingKind::SmallTransfers { syscall, calls, mean_bytes, usual_bytes, all_ns, of } =
-        &finding.kind
+    let FindingKind::SmallTransfers {
+        syscall,
+        calls,
+        mean_bytes,
+        usual_bytes,
+        all_ns,
+        of,
+        several,
+    } = &finding.kind
     else {
         return (String::new(), String::new());
     };
-    let unnamed = match of {
-        FileKind::Pipe => "a pipe",
-        FileKind::Socket => "a connection",
-        FileKind::File | FileKind::Device | FileKind::Other => "a file",
+    let unnamed = match (of, several) {
+        (FileKind::Pipe, false) => "a pipe",
+        (FileKind::Pipe, true) => "pipes",
+        (FileKind::Socket, false) => "a connection",
+        (FileKind::Socket, true) => "connections",
+        (FileKind::File | FileKind::Device | FileKind::Other, false) => "a file",
+        (FileKind::File | FileKind::Device | FileKind::Other, true) => "files",
     };
     let file = name(report, finding).unwrap_or_else(|| unnamed.to_owned());
     let by = finding.api.map_or_else(
@@ -119,7 +131,7 @@ fn usual(bytes: Option<u64>, mean: f64) -> String {
 
 /// The claim of a finding about memory that is given back and asked for again, and what it rests on.
 pub(super) fn mapping_churn(report: &Report, finding: &Finding) -> (String, String) {
-    let FindingKind::MappingChurn { calls, all_ns, faults_ns } = &finding.kind else {
+    let FindingKind::MappingChurn { by_allocator, calls, all_ns, faults_ns } = &finding.kind else {
         return (String::new(), String::new());
     };
     let faults = match faults_ns.0 {
@@ -129,15 +141,71 @@ pub(super) fn mapping_churn(report: &Report, finding: &Finding) -> (String, Stri
             elapsed(ns)
         ),
     };
-    let group = &group(report, finding).label;
+    let does = match by_allocator {
+        true => "asks the system for memory and gives it back",
+        false => "maps and unmaps memory, or files,",
+    };
     (
-        format!("{group} asks the system for memory and gives it back again and again"),
+        format!("{} {does} again and again", group(report, finding).label),
         format!(
-            ": {} system calls, most by {}{}, take {}{faults}",
+            ": {} system calls take {}, longest in {}{}{faults}",
             count(*calls),
+            elapsed(all_ns.0),
             api(report, finding.api),
             calls_at(report, finding),
+        ),
+    )
+}
+
+/// The claim of a finding about programs that are started again and again, and what it rests on.
+pub(super) fn short_processes(finding: &Finding) -> (String, String) {
+    let FindingKind::ShortProcesses { processes, program, of_program, forks, median_ns, all_ns } =
+        &finding.kind
+    else {
+        return (String::new(), String::new());
+    };
+    let of_program = match of_program == processes {
+        true => "all".to_owned(),
+        false => count(*of_program as u64),
+    };
+    let forks = match *forks {
+        0 => String::new(),
+        forks => format!(", and {} without a program (subshells)", plural(forks as u64, "fork")),
+    };
+    (
+        format!(
+            "{} programs are started that live for {} (median), {of_program} of them {program}{forks}",
+            count(*processes as u64),
+            elapsed(median_ns.0),
+        ),
+        // (They are recorded once the hook is loaded; who waits for them also waits for what is before and after that.)
+        format!(
+            ": one or more of them live during {} of the run, without what it takes to start and to end them",
             elapsed(all_ns.0),
         ),
+    )
+}
+
+/// The claim of a finding about many short calls, and what it rests on.
+pub(super) fn tiny_calls(report: &Report, finding: &Finding) -> (String, String) {
+    let FindingKind::ManyTinyCalls { calls, mean_ns, of_lifetime, runnable_ns, .. } = &finding.kind
+    else {
+        return (String::new(), String::new());
+    };
+    let group = group(report, finding);
+    // Of which time, where it makes a difference.
+    let waited = match runnable_ns.as_f64() > WAITED * group.lifetime_ns.as_f64() {
+        true => format!(", not counting {} of waiting for a processor", elapsed(runnable_ns.0)),
+        false => String::new(),
+    };
+    (
+        format!(
+            "{} calls of {} of {} each{}",
+            count(*calls),
+            api(report, finding.api),
+            elapsed(mean_ns.round() as u64),
+            mostly_at(report, finding),
+        ),
+        format!(" are {} of the time of {}{waited}", percent(*of_lifetime), group.label),
     )
 }
