@@ -72,7 +72,9 @@ pub struct OnCpuOfThread {
     pub ns: Ns,
     /// The part of it in the kernel; 0 where samples are of user space alone.
     pub kernel_ns: Ns,
-    /// Samples in the kernel.
+    /// The number of samples.
+    pub samples: u64,
+    /// Those of them in the kernel.
     pub kernel_samples: u64,
 }
 

@@ -11,6 +11,11 @@ const MS: u64 = 1_000_000;
 /// The times of what a thread runs between two moments, in ms, by object; it runs its own code for 40 ms and a library's for 40,
 /// a sample every `every` ms, and sleeps at last.
 fn ran(every: u64, from: u64, to: u64) -> Vec<(String, u64)> {
+    ran_with_samples_in(2, every, from, to)
+}
+
+/// The same, with samples in the first `parts` alone.
+fn ran_with_samples_in(parts: usize, every: u64, from: u64, to: u64) -> Vec<(String, u64)> {
     let mut builder = Builder::new();
     let app = builder.executable("/usr/bin/app");
     let libz = builder.object("/usr/lib/libz.so.1");
@@ -26,7 +31,7 @@ fn ran(every: u64, from: u64, to: u64) -> Vec<(String, u64)> {
     seen.header.sample_hz = 1_000 / every;
     seen.on_cpu(1000, 80 * MS);
     let began_ns = seen.header.began_ns;
-    for (place, (context, address)) in (0..).zip(places) {
+    for (place, (context, address)) in (0..).zip(places).take(parts) {
         seen.samples(context, 1000, address, (40 / every) as u32, 0);
         for at in (place * 40..(place + 1) * 40).step_by(every as usize) {
             seen.timed_sample(at * MS);
@@ -80,4 +85,12 @@ fn a_part_with_samples_has_what_these_found() {
 fn a_part_with_few_samples_is_divided_as_the_whole_life() {
     let halves = [("app".to_owned(), 10), ("libz.so.1".to_owned(), 10)];
     assert_eq!(ran(4, 10, 30), halves);
+}
+
+/// So would as few of the whole life: what calls took is known better.
+#[test]
+fn a_life_with_few_samples_is_divided_by_its_calls() {
+    // (60 ms outside of calls, with those at the end, and 40 ms in them.)
+    let parts = [("app".to_owned(), 48), ("libz.so.1".to_owned(), 32)];
+    assert_eq!(ran_with_samples_in(1, 16, 0, 80), parts);
 }

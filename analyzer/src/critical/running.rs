@@ -2,7 +2,7 @@
 //!
 //! A step tells when a thread runs, but not what. The time that a thread runs on the path is divided in the proportions of the
 //! samples that were taken of it in these steps. Where these are fewer than [`ENOUGH`], it is divided as all its life: by
-//! all its samples, or by the times of its calls and of its own code where it has none. The parts add up to it to the nanosecond.
+//! all its samples, or by the times of its calls and of its own code where these are too few as well. The parts add up to it to the nanosecond.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -28,7 +28,7 @@ pub struct Runs {
 /// What each thread ran, in ns.
 pub(super) struct Ran<'a> {
     analysis: &'a Analysis,
-    /// By process and number of the thread there.
+    /// By process and number of the thread there, of threads that have enough.
     samples: HashMap<(u32, u32), BTreeMap<Runs, u64>>,
     /// Of each thread, by time.
     timed: Vec<Vec<TimedSample>>,
@@ -36,13 +36,19 @@ pub(super) struct Ran<'a> {
 
 impl<'a> Ran<'a> {
     pub(super) fn new(analysis: &'a Analysis, timed: Vec<Vec<TimedSample>>) -> Self {
-        let mut samples: HashMap<_, BTreeMap<Runs, u64>> = HashMap::new();
+        let mut samples: HashMap<_, (u64, BTreeMap<Runs, u64>)> = HashMap::new();
         for row in &analysis.on_cpu.of_threads {
             let runs = Runs { api: row.api, object: row.object };
-            let of_thread = samples.entry((row.process, row.thread)).or_default();
-            let ns = of_thread.entry(runs).or_default();
+            let (number, ran) = samples.entry((row.process, row.thread)).or_default();
+            *number = number.saturating_add(row.samples);
+            let ns = ran.entry(runs).or_default();
             *ns = ns.saturating_add(row.ns.0);
         }
+        let samples = samples
+            .into_iter()
+            .filter(|(_, (number, _))| *number >= ENOUGH as u64)
+            .map(|(thread, (_, ran))| (thread, ran))
+            .collect();
         Self { analysis, samples, timed }
     }
 

@@ -143,6 +143,7 @@ pub(crate) fn tables_of(
                 api,
                 ns: Ns::from_f64(sum.ns),
                 kernel_ns: Ns::from_f64(sum.kernel_ns),
+                samples: sum.samples,
                 kernel_samples: sum.kernel_samples,
             })
             .collect(),

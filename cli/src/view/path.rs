@@ -197,7 +197,7 @@ impl Show for Path {
         out.push_str(&legend(
             terminal,
             &[
-                ("runs", "or could run, or waits for less than a millisecond at a time; in which functions, by samples in these times; where there are fewer than ten, as in the thread's whole life, by all samples, or by its calls where it has none"),
+                ("runs", "or could run, or waits for less than a millisecond at a time; in which functions, by samples in these times; where there are fewer than ten, as in the thread's whole life, by all samples, or by its calls where these are too few as well"),
                 ("was woken", "by another thread, and does not run yet"),
                 ("waits", "for what no thread of the run does: time, a disk, another machine"),
                 ("of the run", "or of the window; the path is as long: what gets shorter on it, shortens the run, until another path is longer"),
