@@ -30,9 +30,18 @@ pub fn contradictions(document: &Value, whole: bool) -> Vec<String> {
         across::differences(document, &mut found);
     }
     let list = |name: &str| list(document, name);
+    let is_found = |thread: &Value| thread["origin"] == "found";
+    // The first thread of a process that was attached to, and left again, was there before as well.
+    let was_there = |first: &Value| {
+        let process =
+            first["process"].as_u64().and_then(|at| document["processes"].get(at as usize));
+        let is_left = process.is_some_and(|process| process["ending"]["kind"] == "detached");
+        let of_it = |thread: &&Value| thread["process"] == first["process"];
+        is_left && first["origin"] == "main" && list("threads").iter().filter(of_it).any(is_found)
+    };
     for thread in list("threads") {
         lifetime(thread, &mut found);
-        on_and_off_cpu(thread, &mut found);
+        on_and_off_cpu(thread, is_found(thread) || was_there(thread), &mut found);
     }
     on_cpu(document, &mut found);
     let mut add_up = |what: &str, parts: f64, all: &Value| {
@@ -204,7 +213,7 @@ fn lifetime(thread: &Value, found: &mut Vec<String>) {
 }
 
 /// A thread is on the processor, waits for one, or is blocked.
-fn on_and_off_cpu(thread: &Value, found: &mut Sentences) {
+fn on_and_off_cpu(thread: &Value, is_attached: bool, found: &mut Sentences) {
     // Until when it lived is not known.
     if thread["end_is_estimate"] == Value::Bool(true) {
         return;
@@ -218,12 +227,13 @@ fn on_and_off_cpu(thread: &Value, found: &mut Sentences) {
         // A process is watched from its first instruction, and recorded from when the hook was loaded. One that is attached to
         // stands still at first, which is none of the three.
         let is_early = thread["origin"] != "created" && parts > lifetime;
-        let is_stopped = thread["origin"] == "found" && parts < lifetime;
+        let is_stopped = is_attached && parts < lifetime;
         if number(thread, "on_cpu_ns").is_some_and(|ns| ns > lifetime) {
             found.push(format!("{} ran for longer than {lifetime}", who()));
         }
         if (parts - lifetime).abs() > slack && !is_early && !is_stopped {
-            let each = ["on_cpu_ns", "runnable_ns", "blocked_ns"].map(|field| &thread[field]);
+            let each = ["on_cpu_ns", "runnable_ns", "blocked_ns", "origin", "start_ns"]
+                .map(|field| &thread[field]);
             found.push(format!("{}: {each:?} of a lifetime of {lifetime}", who()));
         }
     }

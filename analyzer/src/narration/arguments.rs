@@ -87,6 +87,7 @@ pub(super) fn result(row: &SingleSyscallRow) -> String {
         address if matches!(&*syscall_name(row.number), "mmap" | "brk" | "mremap") => {
             format!("{address:#x}")
         }
+        mask if &*syscall_name(row.number) == "umask" => format!("0{mask:03o}"),
         number => number.to_string(),
     }
 }
@@ -306,6 +307,8 @@ mod tests {
             (row(0, &[3, 1, 4096], &[b"ab\n\xff"], 4), r#"read(3, "ab\n\xff", 4096) = 4"#),
             (row(0, &[3, 1, 4096], &[], 0), r#"read(3, "", 4096) = 0"#),
             (row(1, &[1, 1, 3], &[b"abc"], 3), r#"write(1, "abc", 3) = 3"#),
+            (row(95, &[0o22], &[], 0o77), "umask(0022) = 0077"),
+            (row(295, &[3, 0x1000, 2, 0, 0], &[], 7), "preadv(3, 0x1000, 2, 0, 0) = 7"),
             (
                 row(9, &[0, 4096, 3, 34, u64::MAX, 0], &[], 0x7f00_0000),
                 "mmap(NULL, 4096, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7f000000",

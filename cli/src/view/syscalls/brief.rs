@@ -80,9 +80,11 @@ pub(in crate::view) fn brief(report: &Report, terminal: Terminal, top: usize) ->
 fn by_function(rows: &[SyscallRow<OfApi>]) -> Vec<Vec<&SyscallRow<OfApi>>> {
     let mut rows: Vec<_> = rows.iter().filter(|row| row.measures.calls > 0).collect();
     // Stable: within a function, the costliest stays first.
-    rows.sort_by_key(|row| row.of.api);
+    // Those of no function are of two kinds: outside of calls, or of what is not recorded.
+    let key = |row: &&SyscallRow<OfApi>| (row.of.api, row.of.is_recorded);
+    rows.sort_by_key(key);
     let mut functions: Vec<Vec<_>> =
-        rows.chunk_by(|a, b| a.of.api == b.of.api).map(<[_]>::to_vec).collect();
+        rows.chunk_by(|a, b| key(a) == key(b)).map(<[_]>::to_vec).collect();
     functions.sort_by_key(|rows| std::cmp::Reverse(total_ns(rows)));
     functions
 }
