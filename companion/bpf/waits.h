@@ -61,9 +61,7 @@ static __attribute__((noinline)) u64 site_of(struct state *state)
 	    bpf_probe_read_user(&top, 8, (void *)thread))
 		return 0;
 	top -= FRAME;
-	if (!(top % SEGMENT) || bpf_probe_read_user(&frame, sizeof(frame), (void *)top))
-		return 0;
-	if (frame.node != node)
+	if (!(top % SEGMENT) || bpf_probe_read_user(&frame, sizeof(frame), (void *)top) || frame.node != node)
 		return 0;
 	for (u32 jump = 0; jump < JUMPS; jump++) {
 		top -= FRAME;

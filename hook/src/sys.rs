@@ -193,8 +193,7 @@ pub(crate) fn fallocate(fd: i32, len: usize) -> Result<(), Errno> {
 /// Asks that what is written to an empty file later stays where it was written first (`FS_NOCOW_FL`). Most file systems do that anyway, and
 /// refuse.
 pub(crate) fn keep_in_place(fd: i32) {
-    const IN_PLACE: i32 = 0x80_0000;
-    let flags = IN_PLACE;
+    let flags = 0x80_0000_i32;
     call3(libc::SYS_ioctl, fd as usize, libc::FS_IOC_SETFLAGS as usize, &raw const flags as usize);
 }
 
