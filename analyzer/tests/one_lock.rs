@@ -3,9 +3,9 @@
 mod pool;
 mod process;
 
-use chase_analyzer::FindingKind;
 use chase_analyzer::recorder::builder::SyscallsBuilder;
 use chase_analyzer::recorder::syscalls::{CauseRow, WAKER_THREAD};
+use chase_analyzer::{FindingKind, Purpose};
 use pool::{MS, Outcome, Pool};
 
 const FUTEX: u32 = 202;
@@ -123,4 +123,42 @@ fn the_barriers_of_a_team_are_no_locks() {
         assert!(!of_team("/lib/libgomp.so.1", function), "{function}");
     }
     assert!(of_team("/lib/libgomp.so.1", "GOMP_critical_start"));
+}
+
+/// Four threads pass a semaphore on: the first one never waits for it, the last one wakes nobody.
+#[test]
+fn a_semaphore_that_is_passed_on_is_a_lock() {
+    let mut pool = Pool::new();
+    let (app, libb) = (pool.process.app, pool.process.libb);
+    let wait = pool.process.builder.slot(app, Some(libb), "sem_wait");
+    let threads = [0x300, 0x301, 0x302, 0x303].map(|routine| {
+        let thread = pool.thread("worker", routine);
+        pool.call(thread, wait, 50 * MS, 2);
+        pool.process.builder.timeline(thread).end();
+        thread
+    });
+    let pid = pool.process.builder.header.pid;
+    let outcome = pool.finish_seen(|refs| {
+        let mut seen = SyscallsBuilder::new(pid);
+        let began_ns = seen.header.began_ns;
+        for pair in threads.windows(2) {
+            seen.cause(CauseRow {
+                context_ref: refs[pair[1].0 as usize][1],
+                tid: pid + pair[1].0,
+                number: FUTEX,
+                object: 0x1000,
+                waker_kind: WAKER_THREAD,
+                waker: pid + pair[0].0,
+                waker_pid: pid,
+                waker_began_ns: began_ns,
+                waits: 1,
+                total_ns: 40 * MS,
+                max_ns: 40 * MS,
+                ..bytemuck::Zeroable::zeroed()
+            });
+        }
+        seen
+    });
+    let purposes: Vec<Purpose> = outcome.watched.causes.iter().map(|row| row.purpose).collect();
+    assert_eq!(purposes, [Purpose::Lock; 3]);
 }
