@@ -69,6 +69,21 @@ fn locks_are_told_each() {
     }
 }
 
+/// A wait of a thread of this process for one word, which another one ends.
+fn waited((pid, began_ns): (u32, u64), context_ref: u32, [thread, waker]: [u32; 2]) -> CauseRow {
+    CauseRow {
+        context_ref,
+        tid: pid + thread,
+        number: FUTEX,
+        object: 0x1000,
+        waker_kind: WAKER_THREAD,
+        waker: pid + waker,
+        waker_pid: pid,
+        waker_began_ns: began_ns,
+        ..bytemuck::Zeroable::zeroed()
+    }
+}
+
 /// Three threads that run what a library makes them run, and end each other's waits for one word; and the first thread, which waits for
 /// it in `function`. Are there findings about locks?
 fn of_team(library: &str, function: &str) -> bool {
@@ -91,20 +106,8 @@ fn of_team(library: &str, function: &str) -> bool {
         let mut seen = SyscallsBuilder::new(pid);
         let began_ns = seen.header.began_ns;
         let mut wait = |thread: u32, context: usize, waker: u32| {
-            seen.cause(CauseRow {
-                context_ref: refs[thread as usize][context],
-                tid: pid + thread,
-                number: FUTEX,
-                object: 0x1000,
-                waker_kind: WAKER_THREAD,
-                waker: pid + waker,
-                waker_pid: pid,
-                waker_began_ns: began_ns,
-                waits: 10,
-                total_ns: 500 * MS,
-                max_ns: 60 * MS,
-                ..bytemuck::Zeroable::zeroed()
-            });
+            let waited = waited((pid, began_ns), refs[thread as usize][context], [thread, waker]);
+            seen.cause(CauseRow { waits: 10, total_ns: 500 * MS, max_ns: 60 * MS, ..waited });
         };
         for number in 0..3 {
             wait(threads[number].0, 0, threads[(number + 1) % 3].0);
@@ -142,20 +145,9 @@ fn a_semaphore_that_is_passed_on_is_a_lock() {
         let mut seen = SyscallsBuilder::new(pid);
         let began_ns = seen.header.began_ns;
         for pair in threads.windows(2) {
-            seen.cause(CauseRow {
-                context_ref: refs[pair[1].0 as usize][1],
-                tid: pid + pair[1].0,
-                number: FUTEX,
-                object: 0x1000,
-                waker_kind: WAKER_THREAD,
-                waker: pid + pair[0].0,
-                waker_pid: pid,
-                waker_began_ns: began_ns,
-                waits: 1,
-                total_ns: 40 * MS,
-                max_ns: 40 * MS,
-                ..bytemuck::Zeroable::zeroed()
-            });
+            let [waker, thread] = [pair[0].0, pair[1].0];
+            let waited = waited((pid, began_ns), refs[thread as usize][1], [thread, waker]);
+            seen.cause(CauseRow { waits: 1, total_ns: 40 * MS, max_ns: 40 * MS, ..waited });
         }
         seen
     });
