@@ -162,6 +162,8 @@ impl Image {
         let start = if thread.start_ticks == 0 { self.start() } else { Ticks(thread.start_ticks) };
         let end = match thread.state {
             THREAD_ENDED => Ticks(thread.end_ticks),
+            // It was stopped for the process to be detached from, and the others perhaps somewhat later.
+            _ if thread.end_ticks != 0 => Ticks(thread.end_ticks).min(self.end),
             _ => self.end,
         };
         (start, end.max(start))

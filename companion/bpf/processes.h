@@ -212,6 +212,15 @@ INLINE int is_left(struct state *state)
 	return process && process->attached == IS_LEFT;
 }
 
+/* Whether a thread's process was attached to: what stops its threads then is `chase attach`, which is not their time. */
+INLINE int was_attached(struct state *state)
+{
+	u32 number = state->process;
+	struct process *process = bpf_map_lookup_elem(&processes, &number);
+
+	return process && process->attached;
+}
+
 INLINE int is_owner(struct task_struct *task)
 {
 	struct cred *cred = READ(task, cred);

@@ -24,6 +24,7 @@
 #define NR_OPENAT 257
 #define CLONE_VM 0x100
 #define TS_COMPAT 2
+#define TASK_TRACED 8
 /* Where cs is in what a program for events gets: the registers, each of eight bytes. */
 #define CS_IN_REGISTERS 17
 
@@ -226,7 +227,9 @@ int sched_switch(u64 *arguments)
 		state->left_context =
 			state->syscall == NO_SYSCALL ? context_of(state) : state->context;
 		state->left_ns = now;
-		if (state->left_kind == WAIT_VOLUNTARY)
+		if (previous_state & TASK_TRACED && was_attached(state))
+			state->left_ns = 0;
+		else if (state->left_kind == WAIT_VOLUNTARY)
 			note_wait(state, previous);
 	}
 	state = state_of(next->pid);

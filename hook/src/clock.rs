@@ -81,6 +81,14 @@ pub(crate) fn ticks_per_us() -> Option<u64> {
     (rate > 0).then_some(rate)
 }
 
+/// Returns the time in ticks that is `ns` by `CLOCK_MONOTONIC`, and past; the present one if it can't be told.
+pub(crate) fn ticks_at(ns: u64) -> u64 {
+    let ClockPair { ticks, monotonic_ns, .. } = pair();
+    let ago_ns = monotonic_ns.saturating_sub(ns);
+    let rate = if is_time_stamp() { ticks_per_us() } else { Some(1000) };
+    rate.map_or(ticks, |rate| ticks.saturating_sub(ago_ns.saturating_mul(rate) / 1000))
+}
+
 /// Stops the clock, before a filter of system calls forbids reading it.
 pub(crate) fn freeze() {
     FROZEN_TICKS.store(now(), Ordering::Relaxed);

@@ -347,6 +347,14 @@ pub(crate) fn note_latest() {
     }
 }
 
+/// Changes when the recording has ended.
+pub(crate) fn set_end(ticks: u64) {
+    if is_open() && !cut_off::is_gone() {
+        // SAFETY: the header is in the first page of the mapping.
+        unsafe { (*header()).end_ticks = ticks };
+    }
+}
+
 /// Stops all system calls before the process gives up the right to some of them: what is not in the recording yet
 /// will not be recorded. Signals are blocked.
 pub(crate) fn confine() {

@@ -254,6 +254,12 @@ impl Thread {
         }
     }
 
+    /// Records that the recording of the thread ended at `ticks`, though it runs on.
+    pub(crate) fn stamp_left(&self, ticks: u64) {
+        // SAFETY: as in `count_untimed`; the thread is stopped.
+        unsafe { (*self.record.get()).end_ticks = ticks };
+    }
+
     /// Adds to the number of samples whose cost was measured, and to the sum of these costs in ticks.
     pub(crate) fn note_samples(&self, samples: u64, ticks: u64) {
         // SAFETY: as in `count_untimed`.

@@ -212,6 +212,10 @@ fn lifetime(thread: &Value, found: &mut Vec<String>) {
     }
 }
 
+/// How long a thread may have been stopped before `chase attach` sees it: on a busy machine, a few times as long as a process gets the
+/// processor for.
+const STOPPED_NS: f64 = 50e6;
+
 /// A thread is on the processor, waits for one, or is blocked.
 fn on_and_off_cpu(thread: &Value, is_attached: bool, found: &mut Sentences) {
     // Until when it lived is not known.
@@ -225,9 +229,9 @@ fn on_and_off_cpu(thread: &Value, is_attached: bool, found: &mut Sentences) {
     if let Some(parts) = sum(&["on_cpu_ns", "blocked_ns", "runnable_ns"]) {
         let slack = CLOCKS.0 * lifetime + CLOCKS.1;
         // A process is watched from its first instruction, and recorded from when the hook was loaded. One that is attached to
-        // stands still at first, which is none of the three.
+        // stands still for a while before that is seen, which is none of the three.
         let is_early = thread["origin"] != "created" && parts > lifetime;
-        let is_stopped = is_attached && parts < lifetime;
+        let is_stopped = is_attached && parts < lifetime && lifetime - parts < STOPPED_NS;
         if number(thread, "on_cpu_ns").is_some_and(|ns| ns > lifetime) {
             found.push(format!("{} ran for longer than {lifetime}", who()));
         }

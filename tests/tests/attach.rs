@@ -435,3 +435,49 @@ fn system_calls_of_all_threads_are_seen_while_it_is_attached() {
     }
     assert_eq!(program.end(), "");
 }
+
+/// From the moment that chase stops it to leave it, what passes is not its time; nor is what it is made to do then.
+#[test]
+fn how_long_it_stands_still_is_not_its_time() {
+    const WORK: &str = "import threading, time, zlib
+def work():
+    while True:
+        for _ in range(10_000): zlib.crc32(b'x')
+        time.sleep(0.002)
+for _ in range(2): threading.Thread(target=work, daemon=True).start()
+work()";
+    const WHAT: &str = "how long a process stands still";
+    // Each time that chase writes into the process: at least to say what is wanted, the code for that, and the words of threads.
+    const DELAY: &str = "inject=pwrite64:delay_enter=120000";
+    let Some(_) = companion(WHAT) else { return };
+    let Some(strace) = need::tool(WHAT, "strace") else { return };
+    let scratch = TempDir::new().expect("a directory");
+    let directory = scratch.path().join("out");
+    let program = Command::new("/usr/bin/python3").args(["-c", WORK]).spawn();
+    let program = Killed(program.expect("python3 starts"));
+    while ran(program.0.id()) < 200_000_000 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let mut command = Command::new(strace);
+    command.args(["-f", "-o", "/dev/null", "-e", "trace=pwrite64", "-e", DELAY]);
+    command.args(["-P", &format!("/proc/{}/mem", program.0.id())]);
+    command.arg(chase()).args(["attach", "--syscalls", "require", "--duration", "300ms", "-o"]);
+    command.arg(&directory).arg(program.0.id().to_string()).env_remove("LD_PRELOAD");
+    command.env("XDG_CONFIG_HOME", scratch.path().join("config"));
+    let (status, text) = said(command);
+    assert_eq!(status, Some(0), "{text}");
+    let stood = text.split("stood still for ").nth(2).and_then(|text| text.split(' ').next());
+    let stood: f64 = stood.and_then(|ms| ms.parse().ok()).expect("how long it stood still");
+    assert!(stood > 360.0, "{text}");
+    let threads = report::json(&directory, &["threads"]);
+    let threads = threads["threads"].as_array().expect("threads").clone();
+    assert_eq!(threads.len(), 3, "{threads:?}");
+    for thread in &threads {
+        let ns = |field: &str| thread[field].as_f64().expect(field);
+        let lifetime = ns("lifetime_ns");
+        let parts = ns("on_cpu_ns") + ns("blocked_ns") + ns("runnable_ns");
+        assert!((200e6..500e6).contains(&lifetime), "{thread}");
+        assert!((parts - lifetime).abs() < 50e6, "{parts} of {thread}");
+        assert!(ns("on_cpu_ns") > 0.02 * lifetime, "{thread}");
+    }
+}

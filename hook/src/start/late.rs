@@ -9,13 +9,14 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use chase_format::attachment::{
-    Attachment, DONE, MAGIC, MAY_BE_LEFT, Order, PRELOADED, REFUSED, VERSION,
+    Attachment, DONE, MAGIC, MAY_BE_LEFT, Order, PRELOADED, REFUSED, StoppedThread, VERSION,
 };
 
 use super::begin_late;
 use super::leaving::{self, dismiss, dismiss_lingering};
 use crate::abi::{IS_LATE, ThreadHead};
 use crate::arch::words_offset;
+use crate::clock;
 use crate::elf::Auxiliary;
 use crate::pages;
 use crate::recording::{self, Refused};
@@ -122,8 +123,8 @@ unsafe extern "C" fn attach(order: *mut Order) {
 unsafe extern "C" fn detach(order: *mut Order) {
     // SAFETY: the caller vouches for it.
     let order = unsafe { &mut *order };
-    let threads = (&raw const *order).wrapping_add(1).cast::<*mut ThreadHead>();
-    // SAFETY: the caller vouches for as many words behind the order.
+    let threads = (&raw const *order).wrapping_add(1).cast::<StoppedThread<*mut ThreadHead>>();
+    // SAFETY: the caller vouches for as many of them behind the order.
     let threads = unsafe { core::slice::from_raw_parts(threads, order.len as usize) };
     let restored = leaving::leave();
     // (If the launcher has let the threads continue in the meantime, they keep their data.) SAFETY: the word is part of
@@ -132,13 +133,22 @@ unsafe extern "C" fn detach(order: *mut Order) {
     let threads = if is_cancelled { &[] } else { threads };
     dismiss_lingering();
     let mut inside = 0;
-    for &head in threads.iter().filter(|head| !head.is_null()) {
+    let mut latest = 0;
+    for &StoppedThread { thread: head, stopped_ns } in
+        threads.iter().filter(|stopped| !stopped.thread.is_null())
+    {
+        let ticks = clock::ticks_at(stopped_ns);
+        latest = latest.max(ticks);
         // SAFETY: the address is from the thread-local words of a stopped thread. A `Thread` begins with its head, and
         // stays allocated until the thread ends.
         let thread = unsafe { &*head.cast::<Thread>() };
         if !thread.head.is_nobody {
-            inside += u64::from(!dismiss(thread));
+            inside += u64::from(!dismiss(thread, ticks));
         }
+    }
+    if latest > 0 {
+        // (The process stood still since then.)
+        recording::set_end(latest);
     }
     recording::close();
     ATTACHMENT.0.is_recording.store(0, Ordering::Relaxed);

@@ -19,18 +19,20 @@ static WAITING: Lock<[*const Thread; LINGERING]> = Lock::new([ptr::null(); LINGE
 pub(super) fn leave() -> u64 {
     // While this lock is held, no thread forks.
     let process = process::hold();
-    let restored = loading::unhook_all();
-    process::end(END_DETACHED, 0);
+    // (What the threads do from here on is not theirs.)
     if process.session.is_some() {
         companion::watch_all(false);
     }
+    let restored = loading::unhook_all();
+    process::end(END_DETACHED, 0);
     restored
 }
 
-/// Takes back a thread's memory. Returns false if the thread is inside a call that will return through its frames,
-/// which stay.
-pub(super) fn dismiss(thread: &Thread) -> bool {
+/// Ends the recording of a thread at `ticks`, and takes back its memory. Returns false if the thread is inside a call that
+/// will return through its frames, which stay.
+pub(super) fn dismiss(thread: &Thread, ticks: u64) -> bool {
     let _signals = SignalsBlocked::new();
+    thread.stamp_left(ticks);
     thread.stop_sampling();
     if let Some(counts) = thread.counts.take() {
         counts::give_back(counts);

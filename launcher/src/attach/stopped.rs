@@ -10,6 +10,7 @@ use super::memory::Memory;
 use super::places::{Places, SYSCALL_LEN, Where, is_to_begin_again};
 use super::process::{Process, has_pending_signal};
 use super::trace::{Stop, Thread};
+use crate::window::monotonic;
 
 /// A thread that may hold something is let run so long.
 const SHORT: Duration = Duration::from_micros(100);
@@ -26,6 +27,8 @@ pub(super) struct At {
     pub(super) thread: Thread,
     pub(super) registers: user_regs_struct,
     pub(super) place: Where,
+    /// When that was seen, by `CLOCK_MONOTONIC`.
+    pub(super) stopped: Duration,
 }
 
 /// The threads, which are let go when this is dropped.
@@ -149,7 +152,7 @@ impl<'a> Stopped<'a> {
                         state.looks += 1;
                         all = false;
                     } else {
-                        state.at = Some(At { thread, registers, place });
+                        state.at = Some(At { thread, registers, place, stopped: monotonic() });
                         self.since.get_or_insert_with(Instant::now);
                     }
                 }

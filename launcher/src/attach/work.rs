@@ -195,15 +195,13 @@ impl<'a> Prepared<'a> {
             Task::Detach => {
                 let words = self.attachment()?.context("chase is not in it")?.words;
                 let own = |at: &At| {
-                    let thread = at.registers.fs_base.wrapping_add(words).wrapping_add(WORD);
-                    self.memory.words::<1>(thread).map_or(0, |[thread]| thread)
+                    let word = at.registers.fs_base.wrapping_add(words).wrapping_add(WORD);
+                    let thread = self.memory.words::<1>(word).map_or(0, |[thread]| thread);
+                    [thread, at.stopped.as_nanos() as u64]
                 };
-                let threads: Vec<u64> = stopped.threads().map(own).collect();
-                (
-                    DETACH,
-                    threads.iter().flat_map(|word| word.to_le_bytes()).collect(),
-                    threads.len(),
-                )
+                let threads: Vec<[u64; 2]> = stopped.threads().map(own).collect();
+                let bytes = threads.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
+                (DETACH, bytes, threads.len())
             }
         };
         let before = self.process.threads();

@@ -9,7 +9,7 @@ pub const SYMBOL: &str = "chase_attachment";
 /// Value of [`Attachment::magic`].
 pub const MAGIC: u64 = u64::from_le_bytes(*b"CHASEATT");
 /// Version of both structures.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// [`Attachment::mode`]: the library was preloaded, starts by itself, and is never detached.
 pub const PRELOADED: u32 = 0;
@@ -56,9 +56,19 @@ pub struct Order {
     pub errno: u64,
     /// If refused: why. After a `detach`: how many entries were restored, and how many threads are inside a call.
     pub reason: [u8; 112],
-    /// How many items follow: for `attach`, bytes of settings, each `NAME=value` with a NUL; for `detach`, addresses of
-    /// the threads' `Thread`s.
+    /// How many items follow: for `attach`, bytes of settings, each `NAME=value` with a NUL; for `detach`,
+    /// [`StoppedThread`]s.
     pub len: u64,
+}
+
+/// A thread of a process that is detached from.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct StoppedThread<Address> {
+    /// Its `Thread`, by its thread-local word; null if it has none.
+    pub thread: Address,
+    /// When it stopped, by `CLOCK_MONOTONIC`, in ns: its recording ends then.
+    pub stopped_ns: u64,
 }
 
 /// [`Order::result`]: the request was carried out.
@@ -70,7 +80,7 @@ pub const REFUSED: u64 = 2;
 mod tests {
     use core::mem::{offset_of, size_of};
 
-    use super::{Order, Shown};
+    use super::{Order, Shown, StoppedThread};
 
     /// The code that is injected into a process, and older libraries, rely on these offsets.
     #[test]
@@ -78,5 +88,6 @@ mod tests {
         assert_eq!((offset_of!(Shown, mode), offset_of!(Shown, attach)), (12, 16));
         assert_eq!((offset_of!(Shown, detach), offset_of!(Shown, words)), (24, 48));
         assert_eq!((size_of::<Shown>(), size_of::<Order>()), (64, 136));
+        assert_eq!(size_of::<StoppedThread<u64>>(), 16);
     }
 }

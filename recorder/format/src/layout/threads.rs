@@ -33,7 +33,7 @@ pub struct ThreadRecord {
     pub origin: u32,
     /// When it started (or was found).
     pub start_ticks: u64,
-    /// When it ended, if `state` says so.
+    /// When it ended, if `state` says so; or when it was stopped for the process to be detached from.
     pub end_ticks: u64,
     /// Start routine, avma; 0 if unknown.
     pub start_routine_avma: u64,
