@@ -161,22 +161,22 @@ pub(crate) struct RecordingArgs {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) max_size: Option<String>,
     /// Only calls that an item matches: OBJECT, OBJECT:FUNCTION or :FUNCTION, globs; may be repeated
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = item)]
     pub(crate) libs: Vec<String>,
     /// Not calls that an item matches
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = item)]
     pub(crate) exclude: Vec<String>,
     /// Objects whose calls to themselves through their own PLT are recorded too
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = item)]
     pub(crate) internal: Vec<String>,
     /// Which programs: all that are started; none but the first; or those that a glob matches, with
     /// all that they start. A glob is for the name of the executable or script, with a slash for the
     /// executable's path, with a space for the command line [default: all]
-    #[arg(long, value_name = "all|none|GLOB", value_delimiter = ',')]
+    #[arg(long, value_name = "all|none|GLOB", value_delimiter = ',', value_parser = item)]
     pub(crate) follow: Vec<String>,
     /// Which threads: those whose start routine, or its object, an item matches: ROUTINE, OBJECT or OBJECT:ROUTINE, globs; `main`
     /// is the first one. Nothing is recorded of the others [default: all]
-    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
+    #[arg(long, value_name = "GLOB", value_delimiter = ',', value_parser = item)]
     pub(crate) threads: Vec<String>,
     /// No summary; `record`: the program takes chase's place
     #[arg(short, long)]
@@ -227,6 +227,14 @@ pub(crate) struct CheckArgs {
     /// The program, as it would be typed
     #[arg(value_name = "PROGRAM")]
     pub(crate) program: PathBuf,
+}
+
+/// An item of a list.
+fn item(text: &str) -> Result<String, String> {
+    match text.is_empty() {
+        true => Err("an item of the list is empty".to_owned()),
+        false => Ok(text.to_owned()),
+    }
 }
 
 /// A number of samples, as the companion takes it.

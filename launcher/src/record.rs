@@ -60,8 +60,12 @@ pub(crate) fn record(arguments: &RecordArgs) -> anyhow::Result<i32> {
         child::Started::Running(pid) => (pid, child::wait(pid, &mut window)?),
         child::Started::Failed(status) => return Ok(status),
     };
+    // The library says itself why it does not let the program begin.
+    let was_refused = settings.requires_companion
+        && matches!(child, Ended::Status(1))
+        && !recordings(&settings.output).any(|name| name.ends_with(&own_end(pid)));
     // Who closed standard error before has another file there, perhaps.
-    if child::standard_error_was_open() && !settings.quiet {
+    if child::standard_error_was_open() && !settings.quiet && !was_refused {
         summarise(&settings, pid, since, &arguments.command, &window);
     }
     Ok(match child {
@@ -153,11 +157,7 @@ fn why_no_room(output: &Path) -> Option<String> {
 /// Has the recordings of a run of many processes put into one file. Whether that was done.
 fn fold(settings: &Settings) -> bool {
     const MANY: usize = 50;
-    let is_recording = |entry: &fs::DirEntry| {
-        entry.path().extension().is_some_and(|extension| extension == EXTENSION)
-    };
-    let entries = fs::read_dir(&settings.output).into_iter().flatten().flatten();
-    if entries.filter(is_recording).take(MANY + 1).count() <= MANY {
+    if recordings(&settings.output).take(MANY + 1).count() <= MANY {
         return false;
     }
     let Ok(report) = parts::report() else { return false };
@@ -167,13 +167,23 @@ fn fold(settings: &Settings) -> bool {
     command.env_remove("LD_PRELOAD").status().is_ok_and(|status| status.success())
 }
 
+/// The names of the recordings in a directory.
+fn recordings(directory: &Path) -> impl Iterator<Item = String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.ends_with(&format!(".{EXTENSION}")))
+}
+
+/// How the names of the recordings of a process end.
+fn own_end(pid: i32) -> String {
+    format!(".{pid}.{EXTENSION}")
+}
+
 /// Where the recording of the process is.
 fn place(settings: &Settings, pid: i32, is_folded: bool) -> String {
-    let is_its = |name: &str| name.ends_with(&format!(".{pid}.{EXTENSION}"));
-    let entries = fs::read_dir(&settings.output).into_iter().flatten().flatten();
-    let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let end = own_end(pid);
     // Where the first program is not recorded (`--follow`), those that it started are there.
-    let name = names.find(|name| is_its(name)).unwrap_or_default();
+    let name = recordings(&settings.output).find(|name| name.ends_with(&end)).unwrap_or_default();
     let how = if is_folded { ", in one file for all processes that have ended" } else { "" };
     let place = match name.is_empty() {
         true => settings.shown_output.clone(),

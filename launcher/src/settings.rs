@@ -23,6 +23,8 @@ pub(crate) struct Settings {
     pub(crate) variables: Vec<(&'static str, OsString)>,
     /// Whether a companion is wanted at all.
     pub(crate) wants_companion: bool,
+    /// Whether the program is not started without one.
+    pub(crate) requires_companion: bool,
     /// What `CHASE_SAMPLE` will be.
     pub(crate) sample: OsString,
     /// No summary.
@@ -79,6 +81,7 @@ impl Settings {
             output,
             shown_output,
             variables,
+            requires_companion: syscalls == "require",
             wants_companion: syscalls != "off" && syscalls != "0",
             sample,
             quiet: arguments.quiet || file.quiet == Some(true),

@@ -416,7 +416,11 @@ fn report_is_chase_report() {
 /// What is typed wrong, and what it may have been.
 #[test]
 fn says_what_was_meant() {
-    for (words, meant) in [(&["recrd", "x"][..], "'record'"), (&["./app"], "chase record ./app")] {
+    for (words, meant) in [
+        (&["recrd", "x"][..], "'record'"),
+        (&["./app"], "chase record ./app"),
+        (&["record", "--libs", "libz*,", "true"], "an item of the list is empty"),
+    ] {
         let output = Command::new(chase()).args(words).output().expect("runs");
         assert_eq!(output.status.code(), Some(2));
         assert!(text(&output.stderr).contains(meant), "{}", text(&output.stderr));

@@ -10,6 +10,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use chase_tests::compile::Build;
+use chase_tests::launcher::chase;
 use chase_tests::need;
 use chase_tests::recorded::Recording;
 use chase_tests::tagged::{Tagged, alone, companion};
@@ -87,6 +88,25 @@ fn without_privilege() {
         command.env("LD_PRELOAD", installed.path().join("libchase.so"));
         command
     });
+}
+
+/// What is required and can't be had is said once.
+#[test]
+fn the_launcher_leaves_it_to_the_library() {
+    let _alone = alone();
+    if companion("the_launcher_leaves_it_to_the_library").is_none() {
+        return;
+    }
+    let (installed, program) = installed();
+    let own = installed.path().join("chase");
+    fs::copy(chase(), &own).expect("copied");
+    let mut command = Command::new(own);
+    command.args(["record", "--syscalls", "require", "-o"]).arg(installed.path().join("out"));
+    command.arg(program).arg("errors").uid(65534).gid(65534);
+    let outcome = command.env_remove("LD_PRELOAD").output().expect("runs");
+    let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    assert_eq!(outcome.status.code(), Some(1), "{said}");
+    assert!(said.contains("no privilege for bpf(2)") && said.lines().count() == 1, "{said}");
 }
 
 #[test]
