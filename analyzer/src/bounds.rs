@@ -2,7 +2,8 @@
 //!
 //! A finding says how much sooner the thread would be done that gains most. The run may gain less: another thread may end later, or
 //! wait for something else. So the run is replayed (see [`what_if`](mod@crate::critical)) without the waits for a lock, as
-//! `chase-report path --without` does it; or with a thread, or a group of threads, taking no time for what it does.
+//! `chase-report path --without` does it; or without the calls of a function; or with a thread, or a group of threads, taking no time
+//! for what it does.
 //!
 //! Only waits of a millisecond or more are replayed. Shorter ones can cost the run as much as they are in all, so those that the
 //! thread or group ends are added; for a lock, that is part of the replay.
@@ -34,7 +35,26 @@ pub(crate) struct Bounds<'a> {
 impl Bounds<'_> {
     /// What the run gains, at most, without the waits for a lock.
     pub(crate) fn of_lock(&self, lock: LockKey) -> Option<Ns> {
-        let pieces = Pieces { apis: Vec::new(), locks: HashSet::from([lock]) };
+        self.of_pieces(&Pieces { apis: Vec::new(), locks: HashSet::from([lock]) })
+    }
+
+    /// The same without the calls of a function that makes no others, in all threads.
+    pub(crate) fn of_calls(&self, api: u32) -> Option<Ns> {
+        let apis = (0..self.analysis.apis.len() as u32).map(|one| one == api).collect();
+        let pieces = Pieces { apis, locks: HashSet::new() };
+        let spent = pieces.times(self.analysis, self.causes);
+        // Others may wait for these calls, for less than a millisecond each time.
+        let calls = |thread: u32| spent[thread as usize] > Ns(0);
+        let short = self.short_waits(&calls, |party| {
+            let spans = party.by_thread.iter().filter(|span| calls(span.thread));
+            spans.fold(0, |sum: u64, span| sum.saturating_add(span.ns.0))
+        });
+        let all = spent.iter().fold(0, |sum: u64, ns| sum.saturating_add(ns.0));
+        let gain = self.of_pieces(&pieces)?.0.saturating_add(short.min(all));
+        Some(Ns(gain.min(self.analysis.wall_ns.0)))
+    }
+
+    fn of_pieces(&self, pieces: &Pieces) -> Option<Ns> {
         let spent = pieces.times(self.analysis, self.causes);
         self.gain(&Without {
             wait: &|wait| pieces.has(wait),
@@ -59,12 +79,20 @@ impl Bounds<'_> {
         self.of_threads(&is_one, ended)
     }
 
-    /// `ended` tells of a party that ends waits how long those were that these threads ended.
+    /// `ended` is as for `short_waits`.
     fn of_threads(
         &self,
         is_one: &dyn Fn(u32) -> bool,
         ended: impl Fn(&Party) -> u64,
     ) -> Option<Ns> {
+        let gain = self.gain(&Without { wait: &|_| false, time: &|_| Ns(0), thread: is_one })?;
+        let short = self.short_waits(is_one, ended);
+        Some(Ns(gain.0.saturating_add(short).min(self.analysis.wall_ns.0)))
+    }
+
+    /// How long the waits of less than a millisecond are, in all, that these threads end; `ended` tells how long all waits are that
+    /// they end, of one party.
+    fn short_waits(&self, is_one: &dyn Fn(u32) -> bool, ended: impl Fn(&Party) -> u64) -> u64 {
         let wakers = self.causes.iter().flat_map(|row| &row.wakers);
         let wakers = wakers.filter(|party| party.kind == PartyKind::Thread);
         let all = wakers.map(ended).fold(0, u64::saturating_add);
@@ -73,9 +101,7 @@ impl Bounds<'_> {
             .filter(|wait| wait.waker.is_some_and(is_one))
             .map(|wait| wait.end_ns.saturating_sub(wait.begin_ns))
             .fold(0, u64::saturating_add);
-        let gain = self.gain(&Without { wait: &|_| false, time: &|_| Ns(0), thread: is_one })?;
-        let short = all.saturating_sub(long);
-        Some(Ns(gain.0.saturating_add(short).min(self.analysis.wall_ns.0)))
+        all.saturating_sub(long)
     }
 
     fn gain(&self, without: &Without<'_>) -> Option<Ns> {

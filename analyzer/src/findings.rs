@@ -72,7 +72,8 @@ pub struct Finding {
     /// The same as a share of the run's wall time.
     pub share: f64,
     /// How much sooner the run would be done, at most `saves_ns`: another thread may end later, or wait for something else. As
-    /// [`what_if`](crate::what_if()) has it for the lock, and for the thread or the group that others wait for; `None` where that is not known.
+    /// [`what_if`](crate::what_if()) has it for the lock, for calls that sync files or transfer little, and for the thread or the group that
+    /// others wait for; `None` where that is not known.
     pub run_saves_ns: Option<Ns>,
     /// What is waited for, where, and because of whom, if a companion observed that.
     #[serde(skip)]
@@ -419,6 +420,7 @@ impl<'a> Evidence<'a> {
                 let key = lock_key(blame.object.as_ref()?, blame.process)?;
                 bounds.of_lock(key)
             }
+            Kind::Syncing { .. } | Kind::SmallTransfers { .. } => bounds.of_calls(finding.api?),
             Kind::LimitingStage { .. } | Kind::SleepingStage { .. } => {
                 bounds.of_group(finding.group)
             }

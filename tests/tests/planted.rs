@@ -25,6 +25,7 @@ planted! {
     a_slow_writer_to_a_pipe: "slow_pipe.c",
     a_slow_filter_of_a_script: "slow_filter.sh",
     a_journal_that_syncs: "journal.c",
+    a_journal_beside_the_work: "journal_beside.c",
     writes_that_wait_for_the_disk: "synchronous_writes.c",
     unbuffered_writes_to_one_file: "small_writes.c",
     a_starved_writer: "starved_writer.c",
