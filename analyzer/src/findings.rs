@@ -330,8 +330,15 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
                         | Kind::StarvedWriter { .. }
                         | Kind::MutualWaits { .. }
                 );
-                let sleeps_for_items = matches!(other.kind, Kind::SleepingStage { .. });
-                sleeps_for_items && other.group == finding.group
+                // What one is said to do while others wait for it is no poll.
+                let is_awaited = matches!(
+                    other.kind,
+                    Kind::SleepingStage { .. }
+                        | Kind::LastToEnd { .. }
+                        | Kind::UnevenWork { .. }
+                        | Kind::LateAtBarrier { .. }
+                );
+                is_awaited && other.group == finding.group
                     || is_lock
                         && has_it.is_some_and(|party| {
                             party.group == Some(finding.group)

@@ -30,14 +30,14 @@ const SHARED: f64 = 0.05;
 pub struct UnevenWork {
     /// The group, by number in [`Groups::rows`].
     pub group: u32,
-    /// The number of batches in which one thread was alone.
+    /// How often several threads worked, and then one alone: a batch may follow another one without a pause.
     pub batches: u64,
-    /// Their total time, as far as somebody waited for them.
+    /// The total time of these batches, as far as somebody waited for them.
     pub all_ns: Ns,
     /// The part of it in which one thread was alone and had a processor.
     pub alone_ns: Ns,
     /// How much sooner the batches would have been done if what was done alone had been divided over all threads that had a part in the
-    /// batch, or over the processors.
+    /// batch; what ran, over no more of them than there are processors.
     pub loss_ns: Ns,
     /// The number of others that had nothing to do, in the longest of these times.
     pub parked: usize,
@@ -47,7 +47,7 @@ pub struct UnevenWork {
     /// Where the others wait longest meanwhile.
     #[serde(skip)]
     pub wait: Option<PathWait>,
-    /// What the thread that was alone for longest waited for then: a file, a lock, time.
+    /// What the threads that were alone waited for then: a file, a lock, time.
     #[serde(skip)]
     pub own_waits: Vec<WaitInTurns>,
     /// The group of the thread that waits for them, by number in [`Groups::rows`].
@@ -164,6 +164,8 @@ struct Alone {
     span: Span,
     /// The number of others that wait for something to do.
     parked: usize,
+    /// How long several threads have worked at once in the batch until then.
+    shared_before_ns: u64,
 }
 
 /// What a thread does from then on. (Of several events at one time, those that end something come first.)
@@ -197,19 +199,20 @@ impl Pool<'_> {
             }
             all_ns += self.awaited_in((batch.begin, batch.end)).map(|(_, of)| ns(of)).sum::<u64>();
             let mut held_up = self.held_up_ns(&batch);
-            let had_part = (batch.workers.len() as u64).min(processors);
-            let mut is_uneven = false;
-            for &Alone { thread, span, parked } in
+            let had_part = batch.workers.len() as u64;
+            let mut shared_before_last = None;
+            for &Alone { thread, span, parked, shared_before_ns } in
                 batch.alone.iter().filter(|alone| ns(alone.span) >= NOTICED_NS)
             {
                 let held_up_ns = held_up.entry(thread).or_default();
-                let mut counted_ns = 0;
+                let (mut counted_ns, mut waited_ns) = (0, 0);
                 for (by, part) in self.awaited_in(span) {
                     let not_counted = ns(part).min(*held_up_ns);
                     *held_up_ns -= not_counted;
                     let left = ns(part) - not_counted;
                     if left > 0 {
                         counted_ns += left;
+                        waited_ns += common_ns(&self.own_waits(thread), part).min(left);
                         *waiting.entry(by).or_default() += left;
                         alone_spans.push((thread, part));
                     }
@@ -217,14 +220,20 @@ impl Pool<'_> {
                 if counted_ns == 0 {
                     continue;
                 }
-                is_uneven = true;
-                let parts = had_part.min(parked as u64 + 1).max(1) as f64;
+                let shared_ns = shared_before_last.map(|last| shared_before_ns - last);
+                if shared_ns.is_none_or(|ns| ns as f64 >= SHARED * counted_ns as f64) {
+                    batches += 1;
+                    shared_before_last = Some(shared_before_ns);
+                }
+                let parts = had_part.min(parked as u64 + 1).max(1);
+                let gained = |ns: u64, parts: u64| ns as f64 * (1.0 - 1.0 / parts as f64);
                 alone_ns += counted_ns;
-                loss_ns += counted_ns as f64 * (1.0 - 1.0 / parts);
+                // Any number of threads can wait at once, but not run.
+                loss_ns += gained(waited_ns, parts)
+                    + gained(counted_ns - waited_ns, parts.min(processors.max(1)));
                 longest = longest.max((counted_ns, parked));
                 *by_thread.entry(thread).or_default() += counted_ns;
             }
-            batches += u64::from(is_uneven);
         }
         let (&waiting, _) = waiting.iter().max_by_key(|(_, ns)| **ns)?;
         let mut by_thread: Vec<(u32, Ns)> =
@@ -246,7 +255,7 @@ impl Pool<'_> {
                 .into_iter()
                 .next()
                 .map(|row| row.wait),
-            own_waits: self.waits_in(&alone_spans, &[alone_longest], own),
+            own_waits: self.waits_in(&alone_spans, &self.members, own),
             waiting,
             process: self.analysis.threads[alone_longest as usize].process,
             ran: Vec::new(),
@@ -265,6 +274,13 @@ impl Pool<'_> {
         let others = (each.len() as u64).saturating_sub(1).max(1);
         let more = |(thread, ns): (u32, u64)| (thread, ns.saturating_sub((all - ns) / others));
         each.into_iter().map(more).collect()
+    }
+
+    /// Returns when a thread of the pool waits though it has something to do, in order.
+    fn own_waits(&self, thread: u32) -> Vec<Span> {
+        let waits = self.threads[thread as usize].waits.iter();
+        let own = waits.filter(|wait| !self.is_idle(&wait.wait));
+        own.map(|wait| (wait.begin_ns, woken(wait))).collect()
     }
 
     /// Returns whether a thread of the pool has nothing to do in this wait.
@@ -307,8 +323,12 @@ impl Pool<'_> {
                 match working.len() {
                     0 => {}
                     1 if !parked.is_empty() => {
-                        let alone =
-                            |&thread| Alone { thread, span: (since, at), parked: parked.len() };
+                        let alone = |&thread| Alone {
+                            thread,
+                            span: (since, at),
+                            parked: parked.len(),
+                            shared_before_ns: batch.shared_ns,
+                        };
                         batch.alone.extend(working.iter().map(alone));
                     }
                     1 => {}
@@ -339,6 +359,12 @@ impl Pool<'_> {
         batches
     }
 
+    /// Returns the process that stands for all of the pool.
+    fn process_of_waits(&self, wait: &PathWait) -> usize {
+        let first = self.members.first();
+        first.map_or(wait.process, |&first| self.analysis.threads[first as usize].process)
+    }
+
     /// Returns the waits of threads in times in which one was alone, longest first: those that are `wanted`, by whether the thread is the one
     /// that was alone, and by what was waited for.
     fn waits_in(
@@ -347,18 +373,21 @@ impl Pool<'_> {
         threads: &[u32],
         wanted: impl Fn(bool, &PathWait) -> bool,
     ) -> Vec<WaitInTurns> {
-        let mut sums: HashMap<&PathWait, u64> = HashMap::new();
+        let mut sums: HashMap<PathWait, u64> = HashMap::new();
         for &member in threads {
             for wait in &self.threads[member as usize].waits {
                 let span = (wait.begin_ns, woken(wait));
                 for (&(thread, _), part) in parts_of(alone, |&(_, span)| span, span) {
                     if ns(part) > 0 && wanted(thread == member, &wait.wait) {
-                        *sums.entry(&wait.wait).or_default() += ns(part);
+                        // (Forks have the same at the same addresses.)
+                        let process = self.process_of_waits(&wait.wait);
+                        let same = PathWait { process, ..wait.wait.clone() };
+                        *sums.entry(same).or_default() += ns(part);
                     }
                 }
             }
         }
-        let row = |(wait, ns): (&PathWait, u64)| WaitInTurns { wait: wait.clone(), ns: Ns(ns) };
+        let row = |(wait, ns): (PathWait, u64)| WaitInTurns { wait, ns: Ns(ns) };
         let mut rows: Vec<WaitInTurns> = sums.into_iter().map(row).collect();
         rows.sort_by_key(|row| {
             (std::cmp::Reverse(row.ns), row.wait.api, row.wait.site.map(|site| site.avma))

@@ -8,12 +8,27 @@ use crate::syscalls::{Category, OfApi, SyscallRow};
 
 /// What waits are for, by API, and last in the threads' own code: as the function's name tells, else what most of the time off
 /// the CPU in the system calls made there is for.
-pub(crate) fn causes(apis: &[ApiRow], syscalls: &[SyscallRow<OfApi>]) -> Vec<Cause> {
+///
+/// Threads of a runtime of OpenMP wait for each other at words of its own, in their own code, too: for the end of a region, and for the
+/// next one. `has_team`: there is such a runtime.
+pub(crate) fn causes(
+    apis: &[ApiRow],
+    syscalls: &[SyscallRow<OfApi>],
+    has_team: bool,
+) -> Vec<Cause> {
     let mut in_syscalls: Vec<BTreeMap<Cause, u64>> = vec![BTreeMap::new(); apis.len() + 1];
     for row in syscalls.iter().filter(|row| row.of.is_recorded && row.measures.off_cpu_ns.0 > 0) {
         let place = row.of.api.map_or(apis.len(), |api| api as usize);
         if let Some(times) = in_syscalls.get_mut(place) {
-            let time = times.entry(cause_of_syscall(&row.syscall, row.category)).or_default();
+            let is_of_team = match row.of.api {
+                Some(api) => apis[api as usize].symbol.starts_with("GOMP_"),
+                None => has_team,
+            };
+            let cause = match cause_of_syscall(&row.syscall, row.category) {
+                Cause::Lock if is_of_team => Cause::Barrier,
+                cause => cause,
+            };
+            let time = times.entry(cause).or_default();
             *time = time.saturating_add(row.measures.off_cpu_ns.0);
         }
     }

@@ -29,7 +29,7 @@ pub(crate) fn is_said(
 }
 
 /// Whether that place is in the source of a library, and no more is known.
-fn is_of_library(report: &Report, process: usize, site: Option<CodeAddress>) -> bool {
+pub(crate) fn is_of_library(report: &Report, process: usize, site: Option<CodeAddress>) -> bool {
     site.is_some_and(|site| place(report, process, &site).is_of_library())
 }
 

@@ -77,7 +77,9 @@ pub(crate) fn waits_at(report: &Report, wait: &PathWait) -> String {
     let mut words =
         wait.api.map_or("no library call", |api| report.names.short(api as usize)).to_owned();
     let object = causes::object(report, wait.process, &wait.object);
-    let is_said = causes::is_said(report, &object, wait.process, wait.site);
+    // (A place in a library that is compiled into the program is none of the program.)
+    let is_said = causes::is_said(report, &object, wait.process, wait.site)
+        || causes::is_of_library(report, wait.process, wait.site);
     for (before, what) in [
         (" for ", causes::brief(&object).to_owned()),
         (" at ", causes::site(report, wait.process, wait.site)),

@@ -4,6 +4,7 @@ mod again;
 mod called_back;
 mod command;
 mod ends;
+mod stages;
 mod starts;
 mod uses;
 mod why;
@@ -25,8 +26,6 @@ pub(crate) use starts::started_at;
 
 /// What stands for code outside of library calls.
 const OWN_CODE: &str = "its own code";
-/// Threads that wait for less than this part of their lives hardly wait.
-const HARDLY: f64 = 0.01;
 
 /// A finding in words. The sentence is its parts one after the other.
 pub(crate) struct Sentence {
@@ -82,10 +81,11 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
             (
                 format!("{who} {verb} slower than the others"),
                 format!(
-                    ": {} {place}, the median thread {}{rate}{}",
+                    ": {} {place}, the median thread {}{rate}{}{}",
                     elapsed(useful_ns.0),
                     elapsed(median_ns.0),
                     why::in_words(report, finding, *why),
+                    why::elsewhere(finding, *useful_ns, *median_ns),
                 ),
             )
         }
@@ -143,10 +143,11 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
         FindingKind::BarrierStraggler { useful_ns, median_ns, all_wait_ns, why, .. } => (
             format!("{} wait at a barrier for {who}", the_threads(&group.label)),
             format!(
-                ": {} {place}, the median thread {}{}; they wait {} together{}",
+                ": {} {place}, the median thread {}{}{}; they wait {} together{}",
                 elapsed(useful_ns.0),
                 elapsed(median_ns.0),
                 why::in_words(report, finding, *why),
+                why::elsewhere(finding, *useful_ns, *median_ns),
                 elapsed(all_wait_ns.0),
                 finding.blame.as_ref().map_or_else(String::new, |blame| for_what(report, blame)),
             ),
@@ -193,26 +194,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 too(report, others),
             ),
         ),
-        FindingKind::LimitingStage { all_wait_ns, waiting, own_wait, own_wait_in, .. } => {
-            let label = |&group: &u32| report.groups().rows[group as usize].label.clone();
-            let waiting: Vec<String> = waiting.iter().map(label).collect();
-            let own = match own_wait_in {
-                None if *own_wait < HARDLY => "it hardly waits itself".to_owned(),
-                None => format!("it waits for {} of its own time", percent(*own_wait)),
-                Some(_) => {
-                    let (part, api) = (percent(*own_wait), self::api(report, *own_wait_in));
-                    format!("it waits for {part} of its own time, longest in {api}")
-                }
-            };
-            (
-                format!("{} limits {}", group.label, waiting.join(" and ")),
-                format!(
-                    ": they wait for it {} together, {own}; longest in {api}{}",
-                    elapsed(all_wait_ns.0),
-                    cause(report, finding, Some(*all_wait_ns)),
-                ),
-            )
-        }
+        FindingKind::LimitingStage { .. } => stages::limiting(report, finding),
         FindingKind::SleepingStage { .. } => again::sleeping(report, finding),
         FindingKind::MutualWaits { all_wait_ns, of_lifetime, of_threads, .. } => (
             format!(
@@ -244,7 +226,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 ": it lives {}, the median of the others {}, and is waited for{}{}",
                 elapsed(lifetime_ns.0),
                 elapsed(median_ns.0),
-                at(report, finding),
+                ends::awaited(report, finding),
                 ends::meanwhile(report, finding),
             ),
         ),

@@ -28,7 +28,10 @@ pub(crate) fn in_words(report: &Report, finding: &Finding, who: &str) -> (String
     };
     let who = match *finding.threads {
         [_] => who.to_owned(),
-        _ => format!("One thread of {}", report.groups().rows[finding.group as usize].label),
+        _ => match &*report.groups().rows[finding.group as usize].label {
+            forks if forks.starts_with("forks of ") => format!("One of the {forks}"),
+            label => format!("One thread of {label}"),
+        },
     };
     let waiting = &report.groups().rows[waiting as usize].label;
     (
@@ -44,8 +47,7 @@ pub(crate) fn in_words(report: &Report, finding: &Finding, who: &str) -> (String
 /// What the thread does that works alone.
 fn doing(report: &Report, one: &UnevenWork) -> String {
     let waits_ns: u64 = one.own_waits.iter().map(|row| row.ns.0).sum();
-    let alone_ns = one.by_thread.first().map_or(0, |&(_, ns)| ns.0);
-    let longest = one.own_waits.first().filter(|_| waits_ns > alone_ns / 2);
+    let longest = one.own_waits.first().filter(|_| waits_ns > one.alone_ns.0 / 2);
     if let Some(row) = longest {
         let what = event_loops::waits_at(report, &row.wait);
         return format!(", {} of it in {what}", elapsed(row.ns.0));

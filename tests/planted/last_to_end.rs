@@ -2,6 +2,7 @@
 // cause: last-to-end
 // group: last_to_end::main
 // waker: last_to_end::main
+// says: is waited for by main of last_to_end, while it waits in clock_nanosleep (
 use std::thread;
 use std::time::Duration;
 

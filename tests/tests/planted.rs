@@ -7,7 +7,7 @@ use std::path::Path;
 use chase_tests::compile::planted;
 use chase_tests::planted;
 use chase_tests::planted::{Answer, trial};
-use chase_tests::report::{document, json};
+use chase_tests::report::{document, json, text};
 use chase_tests::tagged::{Tagged, companion};
 use serde_json::Value;
 
@@ -99,6 +99,11 @@ planted! {
     a_consumer_that_sleeps: "sleepy_consumer.c",
     a_consumer_that_sleeps_in_cpp: "sleepy_backlog.cpp",
     a_consumer_that_sleeps_in_rust: "sleepy_consumer.rs",
+    a_consumer_that_sleeps_in_a_server_that_is_ended: "sleepy_server.c",
+    a_late_thread_at_a_barrier_in_python: "uneven_barrier.py",
+    a_long_task_of_each_round_of_processes: "uneven_days.py",
+    a_larger_part_of_parallel_regions: "uneven_region.c",
+    fields_that_are_written_by_two_functions: "small_fields.c",
     calm: "calm.c",
     calm_queue: "calm_queue.c",
     calm_server: "calm_server.c",
@@ -138,6 +143,22 @@ planted! {
     calm_processes: "calm_processes.c",
     calm_process_pool: "calm_process_pool.py",
     calm_engine: "calm_engine.cpp",
+    calm_hashes: "calm_hashes.py",
+    sleeps_that_a_run_is_made_of: "settle.cpp",
+}
+
+/// A run that consists of sleeps has no finding, since a program may have to sleep; but what it consists of is said.
+#[test]
+fn what_a_run_is_made_of_is_said_where_nothing_is_wrong() {
+    let source = "settle.cpp";
+    let Some(_) = companion(source) else { return };
+    let Some(trial) = trial(source, &Answer::of(source)) else { return };
+    let trial = trial.hooked_env("CHASE_SYSCALLS", "require");
+    assert!(trial.hooked().status.success());
+    let _ = Tagged::finished(&trial.output());
+    let said = text(&trial.output(), &["findings"]);
+    let expected = "Most of the run's length is a wait: main of settle waits in nanosleep at Supervisor::launch settle.cpp:";
+    assert!(said.contains(expected) && said.contains(", 4 times, "), "{said}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::Analysis;
 use super::collect::Collector;
 use super::thread::CollectedThread;
+use crate::causes::is_of_openmp;
 use crate::clock::Ns;
 use crate::contexts::Contexts;
 use crate::names::{Names, Site};
@@ -136,7 +137,8 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
         processes: &processes,
     };
     let syscalls = syscalls::tables_of(syscalls, &around);
-    let wait_causes = crate::wait_causes::causes(&apis, &syscalls.by_api);
+    let has_team = names.objects.iter().any(|object| is_of_openmp(&object.name));
+    let wait_causes = crate::wait_causes::causes(&apis, &syscalls.by_api, has_team);
     let wall_ns = span.map_or(Ns(0), |(start, end)| Ns(end.0 - start.0));
     Analysis {
         wall_ns,

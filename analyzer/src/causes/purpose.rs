@@ -219,6 +219,11 @@ fn of_team(symbol: &str) -> Option<Purpose> {
 /// The libraries of OpenMP's runtimes.
 const TEAMS: &[&str] = &["libgomp.so", "libgomp-", "libomp.so", "libiomp5.so"];
 
+/// Whether a library is a runtime of OpenMP.
+pub(crate) fn is_of_openmp(library: &str) -> bool {
+    TEAMS.iter().any(|name| library.starts_with(name))
+}
+
 /// Whether these are waits of a team of OpenMP. The last of its threads at a barrier ends the waits of the others, and each of them may be the
 /// last one: that makes no lock of it. Locks have functions of their own. What the team's threads run themselves is a part of a region,
 /// and they wait for its end and for the next one.
@@ -230,7 +235,7 @@ fn is_of_team(row: &CauseRow, analysis: &Analysis) -> bool {
         let row = analysis.threads.get(thread as usize);
         let made_by = row.and_then(|row| row.creation_site.or(row.start_routine)?.object);
         let object = made_by.and_then(|object| analysis.objects.get(object as usize));
-        object.is_some_and(|object| TEAMS.iter().any(|name| object.name.starts_with(name)))
+        object.is_some_and(|object| is_of_openmp(&object.name))
     };
     row.by_thread.iter().all(|span| is_member(span.thread))
 }

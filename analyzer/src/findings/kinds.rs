@@ -147,6 +147,8 @@ pub enum FindingKind {
     },
     /// Other groups wait for this one, which waits for no other: a slow producer, consumer, or stage of a pipeline.
     LimitingStage {
+        /// Whether the others wait for the end of a parallel region of OpenMP, which these threads have a larger part of.
+        is_region: bool,
         /// The longest wait of one thread.
         wait_ns: Ns,
         /// Waits of all threads that wait for it.

@@ -2,7 +2,8 @@
 //!
 //! A thread that refreshes something now and then sleeps as often, and who paces work for others is waited for, too. What tells a
 //! thread that sleeps for each item is that it has not done with the items when those that hand them over have: it still sleeps
-//! for what is in the queue, and that more than once. Whoever paces others ends first, and a ticker within one more sleep.
+//! for what is in the queue, and that more than once. Whoever paces others ends first, and a ticker within one more sleep. Where both
+//! are ended from outside, more has been handed over than the thread has slept for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -116,14 +117,30 @@ fn givers(
     };
     let sleeps_on_ns = sleeps_on(evidence, (slow, sleeper), number, &threads);
     let mean_ns = sleeps.wait_ns() / times;
+    let is_behind = waits && is_behind(evidence, (slow, number), (handed as f64, times));
     let wait_ns = if waits { by_thread.values().copied().fold(0.0, f64::max) } else { 0.0 };
     let all_wait_ns = if waits { all_wait_ns } else { 0.0 };
-    (sleeps_on_ns >= SLEEPS_ON * mean_ns).then_some(Givers {
+    (sleeps_on_ns >= SLEEPS_ON * mean_ns || is_behind).then_some(Givers {
         group: number,
         all_wait_ns,
         wait_ns,
         sleeps_on_ns,
     })
+}
+
+/// Whether a group has handed over more than the other one has slept for when both are ended, as in a server that is killed: then
+/// something is left in the queue. Nobody else must wait for what it hands over.
+fn is_behind(
+    evidence: &Evidence<'_>,
+    (slow, giver): (u32, u32),
+    (handed, times): (f64, f64),
+) -> bool {
+    let others = evidence.watched.causes.iter();
+    let others = others.filter(|row| row.group != slow && is_fed_by_threads(row));
+    let wakers = others.flat_map(|row| &row.wakers).filter(|waker| is_of(giver)(waker));
+    let of_others: u64 = wakers.map(|waker| waker.waits).sum();
+    let left = handed - times;
+    (SLEEPS_ON..=AS_MANY * times).contains(&left) && (of_others as f64) < ANSWERS * left
 }
 
 fn symbol<'e>(evidence: &Evidence<'e>, api: u32) -> &'e str {

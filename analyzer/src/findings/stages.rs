@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use super::flows::{OwnWaits, is_flow, is_of, least_work, working_ns, works_all_the_time};
 use super::joint::Joint;
+use super::system::symbol;
 use super::waits::{LEAST_SIGNALS, ONE_WAIT, STARVES};
 use super::{Evidence, Finding, FindingKind};
 use crate::causes::{CauseRow, PartyKind, Purpose};
 use crate::clock::Ns;
 use crate::groups::GroupRow;
+use crate::rows::ThreadRow;
 use crate::stats::median;
 
 /// A limiting thread waits for others during at most this part of its life.
@@ -25,6 +27,9 @@ const LATE: f64 = 0.25;
 const WITHOUT_LONGEST: f64 = 0.5;
 /// Threads that begin within this part of their life share work.
 const TOGETHER: f64 = 0.2;
+
+/// Threads have all processors if they run, or could, for this part of the time of these.
+const ALL_OF_THEM: f64 = 0.9;
 
 /// Finds groups that limit others.
 pub(super) fn limiting(evidence: &Evidence<'_>) -> Vec<Finding> {
@@ -90,20 +95,38 @@ fn stage(evidence: &Evidence<'_>, slow: u32, by: Vec<(u32, Joint<'_>)>) -> Optio
     let group = &evidence.groups.rows[slow as usize];
     let own = OwnWaits::of(evidence, slow);
     let most = (WAITS_FOR_NOBODY, WORKS);
-    if kept.is_empty() || !works_all_the_time(evidence, (slow, group), &own, most) {
+    if kept.is_empty()
+        || !works_all_the_time(evidence, (slow, group), &own, most)
+        || has_all_processors(evidence, group)
+    {
         return None;
     }
     // What is said of it agrees with the tables, which have its waits for the ends of others, too.
     let own_wait = own.all_ns / group.lifetime_ns.as_f64().max(1.0);
     let (_, all_ns, saves_ns, joint) = &kept[0];
+    let is_region = joint.rows.iter().all(|row| is_end_of_region(evidence, row));
+    let saves_ns = match evidence.watched.processors {
+        // What some of a team still do could be shared by all.
+        Some(processors) if is_region => {
+            let team = (group.threads as u64 + 1).min(processors).max(1);
+            &(*saves_ns * (1.0 - 1.0 / team as f64))
+        }
+        _ => saves_ns,
+    };
+    if !evidence.is_material(*saves_ns) {
+        return None;
+    }
     let kind = FindingKind::LimitingStage {
-        wait_ns: Ns::from_f64(*saves_ns),
+        is_region,
+        wait_ns: Ns::from_f64(kept[0].2),
         all_wait_ns: Ns::from_f64(kept.iter().map(|(_, all, ..)| all).sum()),
         waiting: kept.iter().map(|&(number, ..)| number).collect(),
         own_wait,
         own_wait_in: own.api.filter(|_| own_wait > WAITS_FOR_NOBODY),
     };
     let mut blame = joint.blame()?;
+    // A word of the runtime's tells nobody anything.
+    blame.object = blame.object.filter(|_| !is_region);
     // Of what the others wait together, these are a part: waits that somebody else ended are none of it.
     blame.wait_ns = Ns::from_f64(*all_ns);
     if !blame.waker.as_ref().is_some_and(is_of(slow)) {
@@ -112,6 +135,27 @@ fn stage(evidence: &Evidence<'_>, slow: u32, by: Vec<(u32, Joint<'_>)>) -> Optio
     }
     let finding = evidence.finding(slow, group.members.clone(), blame.api, *saves_ns, kind);
     Some(Finding { blame: Some(blame), ..finding })
+}
+
+/// Whether a wait is one for the end of a parallel region of OpenMP, by the thread that began it and has done its own part.
+fn is_end_of_region(evidence: &Evidence<'_>, row: &CauseRow) -> bool {
+    symbol(evidence, row.api).starts_with("GOMP_parallel")
+}
+
+/// Whether a group has as many threads as there are processors, which hardly do anything else than run or want to: then, who waits for
+/// what they do waits for work that is divided already.
+fn has_all_processors(evidence: &Evidence<'_>, group: &GroupRow) -> bool {
+    let Some(processors) = evidence.watched.processors else { return false };
+    let threads = || evidence.groups.threads(evidence.analysis, group);
+    let wanted = |row: &ThreadRow| {
+        let ready = row.off_cpu.runnable_ns.map_or(0.0, Ns::as_f64);
+        row.on_cpu_ns.map_or(0.0, Ns::as_f64) + ready
+    };
+    let at_once: f64 = threads().map(wanted).sum();
+    let begin = threads().map(|row| row.start_ns).min();
+    let end = threads().map(|row| row.end_ns).max();
+    let ns = end.zip(begin).map_or(0, |(end, begin)| end.0.saturating_sub(begin.0));
+    at_once >= ALL_OF_THEM * processors as f64 * ns as f64
 }
 
 fn on_cpu_ns(evidence: &Evidence<'_>, group: &GroupRow) -> f64 {

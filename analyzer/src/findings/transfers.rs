@@ -27,8 +27,9 @@ const SENDS: &[u32] = &[1, 20, 44, 46];
 /// Those that receive.
 const RECEIVES: &[u32] = &[0, 19, 45, 47];
 
-/// Finds reads or writes of few bytes at a time.
-pub(super) fn small(evidence: &Evidence<'_>) -> Option<Finding> {
+/// Finds reads or writes of few bytes at a time, by the functions of the group that makes most of them: a stream without a buffer
+/// writes in each function that prints to it.
+pub(super) fn small(evidence: &Evidence<'_>) -> Vec<Finding> {
     let numbers = [TRANSFERS, ON_CONNECTIONS].concat();
     let all = uses::of(evidence, &numbers);
     let sampled = files::Sampled::new(evidence);
@@ -44,12 +45,21 @@ pub(super) fn small(evidence: &Evidence<'_>) -> Option<Finding> {
         let of_kind = uses::of_threads(evidence, &numbers, &is_of);
         of_kind.into_iter().map(move |one| (one, kind))
     });
-    let wanted = kinds.filter(|(one, kind)| {
-        let is_small = one.mean_bytes().is_some_and(|bytes| bytes <= SMALL_BYTES);
-        let is_part = || is_part_of_messages(evidence, one, &all);
-        one.calls >= MANY && is_small && (*kind != FileKind::Socket || is_part())
-    });
-    let (one, kind) = wanted.max_by(|(a, _), (b, _)| a.cpu_ns.total_cmp(&b.cpu_ns))?;
+    let mut wanted: Vec<(uses::Use<'_>, FileKind)> = kinds
+        .filter(|(one, kind)| {
+            let is_small = one.mean_bytes().is_some_and(|bytes| bytes <= SMALL_BYTES);
+            let is_part = || is_part_of_messages(evidence, one, &all);
+            one.calls >= MANY && is_small && (*kind != FileKind::Socket || is_part())
+        })
+        .collect();
+    wanted.sort_by(|(a, _), (b, _)| b.cpu_ns.total_cmp(&a.cpu_ns));
+    let most = wanted.first().map(|(one, _)| one.group);
+    let of_most = wanted.iter().filter(|(one, _)| Some(one.group) == most);
+    of_most.filter_map(|(one, kind)| of_function(evidence, one, *kind)).collect()
+}
+
+/// Those of a group in a function, if they take long enough.
+fn of_function(evidence: &Evidence<'_>, one: &uses::Use<'_>, kind: FileKind) -> Option<Finding> {
     let (thread, saves_ns) = one.busiest()?;
     if !evidence.is_material_to(thread, saves_ns) {
         return None;

@@ -1,7 +1,8 @@
 //! What the last of several threads does, in words.
 
-use chase_analyzer::{Finding, LateThread, ThreadOrigin};
+use chase_analyzer::{Finding, LateThread, ThreadOrigin, ThreadRow};
 
+use crate::causes;
 use crate::event_loops;
 use crate::report::Report;
 use crate::terminal::{elapsed, percent};
@@ -15,6 +16,24 @@ pub(super) fn thread_or_process(report: &Report, number: u32) -> String {
     };
     let name = process.role.as_deref().unwrap_or(&process.program);
     format!("process {} ({name})", process.pid)
+}
+
+/// Where it is waited for; by whom, where that is in a library that is compiled into the program, as Rust's `JoinHandle::join`.
+pub(super) fn awaited(report: &Report, finding: &Finding) -> String {
+    let blame = finding.blame.as_ref();
+    if blame.is_some_and(|blame| causes::is_of_library(report, blame.process, blame.site)) {
+        let threads = &report.analysis.threads;
+        let last = finding.threads.first().and_then(|&last| threads.get(last as usize));
+        let is_creator = |row: &ThreadRow, last: &ThreadRow| {
+            row.process == last.process && last.creator == Some(row.thread)
+        };
+        let creator = last.and_then(|last| threads.iter().position(|row| is_creator(row, last)));
+        let group = creator.and_then(|creator| report.groups().of_thread.get(creator));
+        if let Some(&group) = group {
+            return format!(" by {}", report.groups().rows[group as usize].label);
+        }
+    }
+    super::at(report, finding)
 }
 
 /// `, while it waits in usleep at load_shard (1.05 s)`, or runs in a function; nothing where that is not known.

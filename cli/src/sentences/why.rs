@@ -1,6 +1,6 @@
 //! Why a thread takes longer in a function than others.
 
-use chase_analyzer::{Finding, Reason, Why};
+use chase_analyzer::{Finding, Ns, Reason, Why};
 
 use crate::report::Report;
 use crate::terminal::{amount, count, elapsed};
@@ -33,6 +33,16 @@ pub(super) fn in_words(report: &Report, finding: &Finding, why: Option<Why>) -> 
             format!(" ({each} for each call against {usual}, {})", calls(&why))
         }
     }
+}
+
+/// What else a slow thread takes longer for, where that is more than a tenth of what it would save.
+pub(super) fn elsewhere(finding: &Finding, useful_ns: Ns, median_ns: Ns) -> String {
+    let here = useful_ns.0.saturating_sub(median_ns.0);
+    let more = finding.saves_ns.0.saturating_sub(here);
+    if more <= finding.saves_ns.0 / 10 {
+        return String::new();
+    }
+    format!(", and {} more than that one in other functions", elapsed(more))
 }
 
 /// How many calls they are, where that is not what makes the difference.

@@ -3,7 +3,7 @@
 use chase_analyzer::Party;
 use serde_json::{Value, json};
 
-use super::{Show, words, wrap};
+use super::{Show, path, words, wrap};
 use crate::causes;
 use crate::machine::{self, Rows};
 use crate::report::Report;
@@ -21,12 +21,15 @@ impl Show for Findings {
 
     fn text(&self, report: &Report, terminal: Terminal, _: usize) -> anyhow::Result<String> {
         let text = text(report, terminal);
+        if !text.is_empty() {
+            return Ok(text);
+        }
         let nothing = format!(
             "Nothing stands out by the rules that chase looks for (docs/findings.md). \
              What takes most: {}, and apis, hot.\n",
             view_command(report, "libs")
         );
-        Ok(if text.is_empty() { nothing } else { text })
+        Ok(nothing + &path::mostly_waits(report))
     }
 
     fn tables(&self, report: &Report, top: usize) -> anyhow::Result<Vec<Rows>> {

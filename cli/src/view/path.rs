@@ -9,6 +9,7 @@ use super::waits::OWN_CODE;
 use super::{Show, left_out, legend};
 use crate::args::SpanArgs;
 use crate::causes;
+use crate::event_loops::waits_at;
 use crate::machine::{self, Rows};
 use crate::report::Report;
 use crate::sentences::view_command;
@@ -45,6 +46,47 @@ impl Path {
         let window = self.window(report)?;
         Ok(critical_path(images, &report.analysis, report.groups(), &naming, window))
     }
+}
+
+/// What most of the run's length is, if that is a wait at one place for what no thread of the run does: time, a disk, another machine.
+/// That may be as it should be. In processes that run the same program, it is one place.
+pub(super) fn mostly_waits(report: &Report) -> String {
+    const MOST: f64 = 0.5;
+    let (images, naming) = (&report.loaded.images, report.routines());
+    let path = critical_path(images, &report.analysis, report.groups(), &naming, None);
+    let parts = path.map_or_else(Vec::new, |path| path.parts);
+    let mut places: Vec<(&PathPart, &PathWait, Ns, usize)> = Vec::new();
+    for part in &parts {
+        let Doing::Waiting(wait) = &part.doing else { continue };
+        let place = |wait: &PathWait| (wait.api, wait.site.map(|site| (site.object, site.svma)));
+        let same = places
+            .iter_mut()
+            .find(|(first, of, ..)| first.group == part.group && place(of) == place(wait));
+        match same {
+            Some((.., ns, steps)) => {
+                ns.0 = ns.0.saturating_add(part.ns.0);
+                *steps += part.steps;
+            }
+            None => places.push((part, wait, part.ns, part.steps)),
+        }
+    }
+    let Some((part, wait, ns, steps)) = places.into_iter().max_by_key(|place| place.2) else {
+        return String::new();
+    };
+    let of_run = ns.as_f64() / report.analysis.wall_ns.as_f64().max(1.0);
+    if of_run < MOST {
+        return String::new();
+    }
+    let times =
+        if steps == 1 { "once".to_owned() } else { format!("{} times", count(steps as u64)) };
+    format!(
+        "Most of the run's length is a wait: {} waits in {}, {times}, {} together ({}): {}\n",
+        report.groups().rows[part.group as usize].label,
+        waits_at(report, wait),
+        elapsed(ns.0),
+        percent(of_run),
+        view_command(report, "path"),
+    )
 }
 
 /// What is done, where, and for what it is waited.
