@@ -33,6 +33,12 @@ pub(crate) fn cause_of(symbol: &str) -> Option<Cause> {
     TABLE.iter().find(|(_, names)| names.contains(&name)).map(|&(cause, _)| cause)
 }
 
+/// Whether a library is a runtime of OpenMP.
+pub(crate) fn is_of_openmp(library: &str) -> bool {
+    const RUNTIMES: &[&str] = &["libgomp.so", "libgomp-", "libomp.so", "libiomp5.so"];
+    RUNTIMES.iter().any(|name| library.starts_with(name))
+}
+
 /// Whether threads that wait in `symbol` mostly wait for work. `measured`: they are known to have waited, whatever
 /// the function is.
 #[must_use]

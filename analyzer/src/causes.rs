@@ -17,8 +17,8 @@ use crate::groups::{Groups, ThreadSpan, Unnamed};
 use crate::image::Image;
 
 pub use path_wait::PathWait;
+pub(crate) use purpose::ALLOCATOR;
 pub use purpose::Purpose;
-pub(crate) use purpose::{ALLOCATOR, is_of_openmp};
 pub(crate) use resolve::Run;
 
 /// The maximum number of holders and of wakers in a row.

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use chase_analyzer::{EventLoop, Finding, FindingKind, HeldUp, PathWait, RanLate, WaitInTurns};
+use chase_analyzer::{
+    EventLoop, Finding, FindingKind, HeldUp, PathWait, Purpose, RanLate, WaitInTurns,
+};
 
 use crate::causes;
 use crate::places::AddressKind;
@@ -77,9 +79,9 @@ pub(crate) fn waits_at(report: &Report, wait: &PathWait) -> String {
     let mut words =
         wait.api.map_or("no library call", |api| report.names.short(api as usize)).to_owned();
     let object = causes::object(report, wait.process, &wait.object);
-    // (A place in a library that is compiled into the program is none of the program.)
+    // (That a sleep is in a library's function that sleeps tells nothing.)
     let is_said = causes::is_said(report, &object, wait.process, wait.site)
-        || causes::is_of_library(report, wait.process, wait.site);
+        || wait.purpose == Purpose::Sleep && causes::is_of_library(report, wait.process, wait.site);
     for (before, what) in [
         (" for ", causes::brief(&object).to_owned()),
         (" at ", causes::site(report, wait.process, wait.site)),

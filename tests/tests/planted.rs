@@ -161,6 +161,22 @@ fn what_a_run_is_made_of_is_said_where_nothing_is_wrong() {
     assert!(said.contains(expected) && said.contains(", 4 times, "), "{said}");
 }
 
+/// Threads of OpenMP wait for each other, in calls of its runtime and, those of its pool, in their own code.
+#[test]
+fn a_team_waits_for_no_lock() {
+    for source in ["uneven_region.c", "barrier_openmp.c"] {
+        let Some(_) = companion(source) else { return };
+        let Some(trial) = trial(source, &Answer::of(source)) else { return };
+        let trial = trial.hooked_env("CHASE_SYSCALLS", "require");
+        assert!(trial.hooked().status.success());
+        let _ = Tagged::finished(&trial.output());
+        let found = document(&trial.output(), "waits");
+        let rows = found["waits"].as_array().expect("waits");
+        assert!(rows.iter().any(|row| row["cause"] == "barrier"), "{rows:#?}");
+        assert!(rows.iter().all(|row| row["cause"] != "lock"), "{rows:#?}");
+    }
+}
+
 #[test]
 fn the_critical_path_is_as_long_as_the_run() {
     for source in ["convoy.c", "barrier_sleeper.c"] {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Analysis;
 use super::collect::Collector;
 use super::thread::CollectedThread;
-use crate::causes::is_of_openmp;
+use crate::blocking::is_of_openmp;
 use crate::clock::Ns;
 use crate::contexts::Contexts;
 use crate::names::{Names, Site};

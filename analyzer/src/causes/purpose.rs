@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{CauseRow, PartyKind, WaitObject, lock_key};
 use crate::analysis::Analysis;
-use crate::blocking::{Cause, cause_of};
+use crate::blocking::{Cause, cause_of, is_of_openmp};
 
 /// What threads wait for, as far as it can be found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -214,14 +214,6 @@ fn of_team(symbol: &str) -> Option<Purpose> {
         // The thread that has begun a parallel region does its part, and waits for what the others do.
         () => Purpose::Handover,
     })
-}
-
-/// The libraries of OpenMP's runtimes.
-const TEAMS: &[&str] = &["libgomp.so", "libgomp-", "libomp.so", "libiomp5.so"];
-
-/// Whether a library is a runtime of OpenMP.
-pub(crate) fn is_of_openmp(library: &str) -> bool {
-    TEAMS.iter().any(|name| library.starts_with(name))
 }
 
 /// Whether these are waits of a team of OpenMP. The last of its threads at a barrier ends the waits of the others, and each of them may be the
