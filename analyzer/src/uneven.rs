@@ -32,6 +32,8 @@ pub struct UnevenWork {
     pub group: u32,
     /// How often several threads worked, and then one alone: a batch may follow another one without a pause.
     pub batches: u64,
+    /// Whether some of these followed each other without a pause: where one ends, is told by how long several threads worked in between.
+    pub batches_are_estimate: bool,
     /// The total time of these batches, as far as somebody waited for them.
     pub all_ns: Ns,
     /// The part of it in which one thread was alone and had a processor.
@@ -190,6 +192,7 @@ impl Pool<'_> {
     fn uneven(&self, processors: u64) -> Option<UnevenWork> {
         let mut by_thread: BTreeMap<u32, u64> = BTreeMap::new();
         let (mut batches, mut all_ns, mut alone_ns, mut loss_ns) = (0, 0u64, 0u64, 0.0);
+        let mut batches_are_estimate = false;
         let mut longest = (0, 0);
         let mut alone_spans: Vec<(u32, Span)> = Vec::new();
         let mut waiting: BTreeMap<u32, u64> = BTreeMap::new();
@@ -201,6 +204,7 @@ impl Pool<'_> {
             let mut held_up = self.held_up_ns(&batch);
             let had_part = batch.workers.len() as u64;
             let mut shared_before_last = None;
+            let batches_before = batches;
             for &Alone { thread, span, parked, shared_before_ns } in
                 batch.alone.iter().filter(|alone| ns(alone.span) >= NOTICED_NS)
             {
@@ -234,6 +238,7 @@ impl Pool<'_> {
                 longest = longest.max((counted_ns, parked));
                 *by_thread.entry(thread).or_default() += counted_ns;
             }
+            batches_are_estimate |= batches > batches_before + 1;
         }
         let (&waiting, _) = waiting.iter().max_by_key(|(_, ns)| **ns)?;
         let mut by_thread: Vec<(u32, Ns)> =
@@ -245,6 +250,7 @@ impl Pool<'_> {
         Some(UnevenWork {
             group: self.key.0,
             batches,
+            batches_are_estimate,
             all_ns: Ns(all_ns),
             alone_ns: Ns(alone_ns),
             loss_ns: Ns::from_f64(loss_ns),

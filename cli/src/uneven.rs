@@ -22,9 +22,10 @@ pub(crate) fn in_words(report: &Report, finding: &Finding, who: &str) -> (String
         1 => "the other thread waits".to_owned(),
         _ => format!("the {} others wait", count(parked as u64)),
     };
+    let about = if one.is_some_and(|one| one.batches_are_estimate) { "about " } else { "" };
     let often = match batches {
         1 => String::new(),
-        _ => format!(" in {} rounds of work", count(batches)),
+        _ => format!(" in {about}{} rounds of work", count(batches)),
     };
     let who = match *finding.threads {
         [_] => who.to_owned(),

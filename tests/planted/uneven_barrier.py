@@ -4,7 +4,7 @@
 # group: Solver.run
 # object: PyThread_acquire_lock_timed
 # says: the 3 others wait
-# says: in 30 rounds of work
+# says: rounds of work that
 # says: of it in clock_nanosleep
 # size: told
 import threading

@@ -3,7 +3,8 @@
 # cause: uneven-work
 # group: forks of
 # says: One of the forks of
-# says: in 7 rounds of work
+# says: in about
+# says: rounds of work
 # says: of it in clock_nanosleep
 import multiprocessing
 import time
