@@ -12,6 +12,7 @@ mod args;
 mod attach;
 mod check;
 mod child;
+mod clock;
 mod companion;
 mod config_file;
 mod doctor;

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::args::StartOn;
 use crate::attach::{self, Came};
+use crate::clock::monotonic;
 use crate::part::Part;
 use crate::settings::Settings;
 use crate::{companion, say};
@@ -177,14 +178,6 @@ impl<'a> Window<'a> {
         };
         Some(why)
     }
-}
-
-/// The time by `CLOCK_MONOTONIC`.
-pub(crate) fn monotonic() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel fills in the structure.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }
 
 /// A process and those that it has started, with those that these have started.

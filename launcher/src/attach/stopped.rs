@@ -10,7 +10,7 @@ use super::memory::Memory;
 use super::places::{Places, SYSCALL_LEN, Where, is_to_begin_again};
 use super::process::{Process, has_pending_signal};
 use super::trace::{Stop, Thread};
-use crate::window::monotonic;
+use crate::clock::monotonic;
 
 /// A thread that may hold something is let run so long.
 const SHORT: Duration = Duration::from_micros(100);
