@@ -55,6 +55,9 @@ pub struct NotSeen {
     pub events_of_ended: u64,
     /// Threads that were not to be recorded (`CHASE_THREADS`).
     pub threads_left_out: u64,
+    /// Forks' children without a recording: none could be made, or another thread was in the midst of a change of what the hook
+    /// keeps, or the process had confined itself. What they called is in no figure.
+    pub forks: u64,
     /// Processes whose hottest functions were unhooked except for short windows, as older versions did to keep within
     /// a budget (`CHASE_BUDGET`): their other calls are in no figure.
     pub processes_in_windows: u64,
@@ -154,6 +157,7 @@ impl NotSeen {
             (&mut self.events_without_space, unseen.events_without_space),
             (&mut self.events_of_ended, unseen.events_of_ended),
             (&mut self.threads_left_out, unseen.threads_left_out),
+            (&mut self.forks, unseen.forks),
         ] {
             *sum = sum.saturating_add(count);
         }

@@ -60,8 +60,10 @@ int main(void)
     sem_wait(&flushes);
     is_about_to_fork = 1;
     pid_t child = fork();
-    if (child == 0)
+    if (child == 0) {
+        trap_empty();
         _exit(5);
+    }
     int status = 0;
     waitpid(child, &status, 0);
     pthread_join(id, NULL);

@@ -69,7 +69,13 @@ impl Programs {
         let threads = recording.processes.iter().flat_map(|process| &process.threads);
         let in_changes: u64 = threads.map(|thread| thread.lost_calls).sum();
         let unseen = || (in_changes, unseen(&recording));
-        assert!(missing <= lost, "{wrong:?}, {lost} said to be missing; {:?}", unseen());
+        // A fork's child is not recorded if a thread had to take a lock from the fork: nobody knows what it called.
+        let forks: u64 = recording.processes.iter().map(|it| it.unseen.forks).sum();
+        if forks > 0 {
+            eprintln!("seed {seed}, {mode}: {forks} children not recorded, {wrong:?}");
+        } else {
+            assert!(missing <= lost, "{wrong:?}, {lost} said to be missing; {:?}", unseen());
+        }
     }
 }
 

@@ -97,6 +97,7 @@ fn gaps(report: &Report) -> Vec<String> {
         ),
         (not_seen.lost_calls, "call", "that threads made unrecorded"),
         (not_seen.threads, "thread", "without a record"),
+        (not_seen.forks, "fork", "whose child has no recording: its calls are in no table"),
         (not_seen.slots_without_stub, "import", "for which no stub was left"),
         (not_seen.objects, "object", "whose tables could not be read"),
         (not_seen.late_loads, "dlopen call", "whose libraries were hooked a little later"),

@@ -116,6 +116,10 @@ fn become_child() {
         || open_recording(this, ORIGIN_FORK).is_err()
     {
         // Calls run unrecorded from now on; those that are open return through their frames.
+        if !this.forks_are_left_out {
+            // The recording is still the parent's.
+            recording::unseen(Lost::Fork);
+        }
         recording::close();
         fork_word::claim();
         return clear_current();

@@ -25,6 +25,7 @@ pub(crate) enum Lost {
     Event = offset_of!(Unseen, events_without_space),
     EndedEvent = offset_of!(Unseen, events_of_ended),
     LeftOut = offset_of!(Unseen, threads_left_out),
+    Fork = offset_of!(Unseen, forks),
 }
 
 /// Counts something that could not be recorded.

@@ -123,7 +123,7 @@
 //!
 //! A reader accepts any file whose `reader_min` is at most its own [`VERSION`], ignores unknown chunk kinds, and
 //! takes fields beyond the end of an older record as zero. Older readers may ignore what was added without a version of its own:
-//! [`Unseen::threads_left_out`], [`THREAD_LEFT_OUT`], [`ChunkKind::Callers`].
+//! [`Unseen::threads_left_out`], [`THREAD_LEFT_OUT`], [`ChunkKind::Callers`], [`Unseen::forks`].
 
 mod arguments;
 mod callers;
@@ -294,8 +294,10 @@ pub struct Unseen {
     pub events_of_ended: u64,
     /// Threads that were not to be recorded (`CHASE_THREADS`): see [`THREAD_LEFT_OUT`].
     pub threads_left_out: u64,
+    /// Forks' children that got no recording, in that of their parent. What they called is in none.
+    pub forks: u64,
     /// Room for later counters.
-    pub reserved: [u64; 2],
+    pub reserved: [u64; 1],
 }
 
 /// The first page of a recording.
