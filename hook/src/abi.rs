@@ -85,7 +85,7 @@ pub(crate) struct Frame {
     /// Where only some calls are timed: how many calls this one stands for; 0 if it is not timed.
     pub(crate) weight: u32,
     /// In a frame that was set aside: 0 if it may be reused; otherwise the reason why its call may still return
-    /// (`remaining.rs`). In a live frame whose call is kept with its argument: where its duration goes, encoded as in
+    /// (`segments.rs`). In a live frame whose call is kept with its argument: where its duration goes, encoded as in
     /// `tree::Kept`.
     pub(crate) may_return: u32,
     /// When taking the sample began; 0 if unknown. In a frame of a call that is no sample, of a function whose text is

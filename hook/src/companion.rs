@@ -111,7 +111,8 @@ impl SessionFile for Open {
     }
 
     fn read_start<'a>(&self, buffer: &'a mut [u8]) -> &'a [u8] {
-        sys::read_start(self.0, buffer)
+        let len = sys::read_at(self.0, buffer, 0);
+        buffer.get(..len).unwrap_or(&[])
     }
 
     fn write_at(&self, bytes: &[u8], offset: usize) -> Result<(), i32> {

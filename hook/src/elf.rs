@@ -10,6 +10,7 @@ use core::ptr;
 
 pub(crate) use self::auxiliary::Auxiliary;
 pub(crate) use self::versions::{HIDDEN, ImportVersions, Version};
+use crate::sys;
 use chase_logic::text::c_bytes;
 
 /// A program header.
@@ -116,7 +117,7 @@ const DT_VERNEED: i64 = 0x6fff_fffe;
 const DF_SYMBOLIC: u64 = 2;
 
 /// The tables of an object, as addresses in the process (0: the object has none).
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Image {
     pub(crate) bias: usize,
     headers: usize,
@@ -154,33 +155,8 @@ impl Image {
     /// # Safety
     /// `headers` are the `count` program headers of an object that stays loaded.
     pub(crate) unsafe fn new(bias: usize, headers: usize, count: usize) -> Option<Self> {
-        let mut image = Self {
-            bias,
-            headers,
-            header_count: count,
-            dynamic: 0,
-            strings: 0,
-            strings_len: 0,
-            symbols: 0,
-            gnu_hash: 0,
-            sysv_hash: 0,
-            versions: 0,
-            version_definitions: 0,
-            version_needs: 0,
-            rela: 0,
-            rela_len: 0,
-            relative: 0,
-            jump_rela: 0,
-            jump_rela_len: 0,
-            soname: 0,
-            debug: 0,
-            symbolic: false,
-            has_rpath: false,
-            has_runpath: false,
-            start: usize::MAX,
-            end: 0,
-            relro: (0, 0),
-        };
+        let mut image =
+            Self { bias, headers, header_count: count, start: usize::MAX, ..Self::default() };
         for header in image.program_headers() {
             let at = bias.wrapping_add(header.vaddr as usize);
             match header.kind {
@@ -373,14 +349,14 @@ impl Image {
     /// that only relocations write. Objects without such pages count as relocated; the caller has to look at their
     /// entries.
     pub(crate) fn is_relocated(&self) -> bool {
-        const MADV_POPULATE_WRITE: i32 = 23;
         let len = self.relro.1 - self.relro.0;
-        len == 0 || crate::sys::advise(self.relro.0 as *mut u8, len, MADV_POPULATE_WRITE).is_err()
+        let writes = || sys::advise(self.relro.0 as *mut u8, len, sys::MADV_POPULATE_WRITE);
+        len == 0 || writes().is_err()
     }
 
     /// Sets the protection of the pages that are read-only after relocation.
     pub(crate) fn protect_relro(&self, protection: i32) -> bool {
-        crate::sys::protect(self.relro.0, self.relro.1 - self.relro.0, protection).is_ok()
+        sys::protect(self.relro.0, self.relro.1 - self.relro.0, protection).is_ok()
     }
 
     /// Whether `address` is in an executable segment.

@@ -3,11 +3,11 @@
 
 use core::ptr;
 
+use chase_format::layout::PAGE;
+
 use crate::lock::{Fork, Lock};
 use crate::{fork_word, sys};
 
-/// Size in bytes of a page.
-pub(crate) const PAGE: usize = 4096;
 /// Blocks of up to this many pages are carved from mappings of [`SLAB`] bytes, so that a thousand threads don't take a
 /// thousand mappings.
 const FEW: usize = 2;

@@ -13,9 +13,10 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use chase_format::layout::PAGE;
+
 use crate::{maps, sys};
 
-const PAGE: usize = 4096;
 const WORD: usize = size_of::<usize>();
 /// How many readable pages are remembered, each at an index given by its address.
 const KNOWN: usize = 64;

@@ -7,6 +7,7 @@ use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::arch;
+use chase_format::layout::PAGE;
 use chase_logic::text::Text;
 
 pub(crate) use self::memory::{
@@ -137,22 +138,10 @@ pub(crate) fn read_some(fd: i32, buffer: &mut [u8]) -> usize {
     }
 }
 
-/// Reads until `buffer` is full or the file ends; returns the number of bytes.
-pub(crate) fn read_all(fd: i32, buffer: &mut [u8]) -> usize {
-    let mut len = 0;
-    while let Some(free) = buffer.get_mut(len..).filter(|free| !free.is_empty()) {
-        match read_some(fd, free) {
-            0 => break,
-            n => len += n,
-        }
-    }
-    len
-}
-
 /// Reads as much of a small file as fits; empty if it can't be read.
 pub(crate) fn read_file<'a>(path: &CStr, buffer: &'a mut [u8]) -> &'a [u8] {
     let Ok(fd) = open(path, libc::O_RDONLY, 0) else { return &[] };
-    let len = read_all(fd, buffer);
+    let len = read_at(fd, buffer, 0);
     close(fd);
     buffer.get(..len).unwrap_or(&[])
 }
@@ -199,7 +188,6 @@ pub(crate) fn keep_in_place(fd: i32) {
 
 /// Writes `len` zero bytes, a multiple of 4096, to the start of an open file.
 pub(crate) fn write_zeros(fd: i32, len: usize) -> Result<(), Errno> {
-    const PAGE: usize = 4096;
     const PIECES: usize = 32;
     static ZEROS: [u8; PAGE] = [0; PAGE];
     let pieces = [(ZEROS.as_ptr() as usize, PAGE); PIECES];
@@ -215,25 +203,20 @@ pub(crate) fn write_zeros(fd: i32, len: usize) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Returns device and inode of an open file.
-pub(crate) fn file_identity(fd: i32) -> Option<(u64, u64)> {
+fn status_of(fd: i32) -> Option<libc::stat> {
     // SAFETY: all-zero is a valid `stat`.
     let mut stat: libc::stat = unsafe { core::mem::zeroed() };
-    check(call3(libc::SYS_fstat, fd as usize, &raw mut stat as usize, 0)).ok()?;
-    Some((stat.st_dev, stat.st_ino))
+    check(call3(libc::SYS_fstat, fd as usize, &raw mut stat as usize, 0)).ok().map(|_| stat)
+}
+
+/// Returns device and inode of an open file.
+pub(crate) fn file_identity(fd: i32) -> Option<(u64, u64)> {
+    status_of(fd).map(|stat| (stat.st_dev, stat.st_ino))
 }
 
 /// Calls `flock`.
 pub(crate) fn lock_file(fd: i32, operation: i32) -> Result<(), Errno> {
     check(call3(libc::SYS_flock, fd as usize, operation as usize, 0)).map(drop)
-}
-
-/// Reads as much of the start of an open file as fits.
-pub(crate) fn read_start(fd: i32, buffer: &mut [u8]) -> &[u8] {
-    let (at, len) = (buffer.as_mut_ptr() as usize, buffer.len());
-    let arguments = [fd as usize, at, len, 0, 0, 0];
-    let len = check(system_call(libc::SYS_pread64 as usize, arguments)).unwrap_or(0);
-    buffer.get(..len).unwrap_or(&[])
 }
 
 /// Reads from an offset of an open file until `buffer` is full or the file ends; returns the number of bytes.
@@ -259,11 +242,10 @@ pub(crate) fn write_at(fd: i32, bytes: &[u8], offset: usize) -> Result<(), Errno
 
 /// Whether an open file is a regular file of this user.
 pub(crate) fn is_own_file(fd: i32) -> bool {
-    // SAFETY: all-zero is a valid `stat`.
-    let mut stat: libc::stat = unsafe { core::mem::zeroed() };
-    check(call3(libc::SYS_fstat, fd as usize, &raw mut stat as usize, 0)).is_ok()
-        && stat.st_mode & libc::S_IFMT == libc::S_IFREG
-        && stat.st_uid == call0(libc::SYS_geteuid) as u32
+    status_of(fd).is_some_and(|stat| {
+        stat.st_mode & libc::S_IFMT == libc::S_IFREG
+            && stat.st_uid == call0(libc::SYS_geteuid) as u32
+    })
 }
 
 /// Whether a seccomp filter is installed in this process.
@@ -393,16 +375,6 @@ pub(crate) fn clock_ns(clock: i32) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Returns how often the calling thread has given up the CPU voluntarily, and how often it was preempted.
-pub(crate) fn switches() -> (u64, u64) {
-    const RUSAGE_THREAD: usize = 1;
-    // `struct rusage`: two times, then numbers, of which the last are the voluntary and the involuntary switches.
-    let mut usage = [0u64; 18];
-    call3(libc::SYS_getrusage, RUSAGE_THREAD, usage.as_mut_ptr() as usize, 0);
-    let [.., voluntary, involuntary] = usage;
-    (voluntary, involuntary)
-}
-
 /// Whether the process may read the time stamp counter.
 pub(crate) fn may_read_time_stamp() -> bool {
     const PR_GET_TSC: usize = 25;
@@ -475,9 +447,15 @@ fn usage(of: i32) -> libc::rusage {
     usage
 }
 
+/// Returns how often the calling thread has given up the CPU voluntarily, and how often it was preempted.
+pub(crate) fn switches() -> (u64, u64) {
+    let usage = usage(libc::RUSAGE_THREAD);
+    (usage.ru_nvcsw as u64, usage.ru_nivcsw as u64)
+}
+
 /// Returns how often the kernel has preempted the calling thread.
 pub(crate) fn preemptions() -> u64 {
-    usage(libc::RUSAGE_THREAD).ru_nivcsw as u64
+    switches().1
 }
 
 /// Returns the number of page faults of the calling thread that didn't need the disk.

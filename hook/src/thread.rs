@@ -19,7 +19,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use chase_format::layout::{
-    NONE, Node, THREAD_ENDED, THREAD_FOUND, THREAD_LIVE, THREAD_MAIN, ThreadRecord,
+    NONE, Node, PAGE, THREAD_ENDED, THREAD_FOUND, THREAD_LIVE, THREAD_MAIN, ThreadRecord,
 };
 
 use self::off_cpu::OffCpu;
@@ -28,7 +28,6 @@ use crate::arch::{self, OwnCounter, set_words, words_offset};
 use crate::counts::{self, Counts, no_counts};
 use crate::lock::Fork;
 use crate::node::reference;
-use crate::pages::PAGE;
 use crate::readable::Reader;
 use crate::recording::Lost;
 use crate::segments::{first_segment, give_back_segment, take_first_segment};

@@ -6,6 +6,8 @@ use core::cell::Cell;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
+use chase_format::layout::PAGE;
+
 use super::{Counts, SlotState};
 use crate::abi::{Countdown, NEAR, STUBS};
 use crate::arch::NearCountdowns;
@@ -16,7 +18,6 @@ use crate::signals::SignalsBlocked;
 use crate::sys::is_confined;
 use crate::{clock, pages, sys};
 
-const PAGE: usize = 4096;
 const SLOTS_PER_PAGE: usize = PAGE / size_of::<SlotState>();
 const MANY_PAGES: usize = 128;
 

@@ -6,11 +6,12 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use chase_format::layout::PAGE;
+
 use super::{Late, leave_out_unwanted, open_late};
 use crate::arch::{on_stack, vector_area_len, with_vectors_saved};
 use crate::companion::Starting;
 use crate::cost::{self, Spent};
-use crate::pages::PAGE;
 use crate::process::{self, watch_process};
 use crate::recording::Refused;
 use crate::signals::SignalsBlocked;

@@ -1,5 +1,7 @@
 //! System calls for memory.
 
+use core::ptr;
+
 use chase_format::layout::READABLE_HOW;
 
 use super::{Errno, call3, check, system_call};
@@ -19,41 +21,40 @@ pub(crate) fn map_populated(len: usize) -> *mut u8 {
 }
 
 fn map_private(len: usize, more: i32) -> *mut u8 {
-    let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | more) as usize;
-    let result = system_call(libc::SYS_mmap as usize, [0, len, protection, flags, usize::MAX, 0]);
-    check(result).map_or(core::ptr::null_mut(), |address| address as *mut u8)
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | more;
+    map(ptr::null_mut(), len, WRITABLE, flags, NO_FILE).unwrap_or(ptr::null_mut())
 }
 
 /// Maps shared memory, zeroed and populated; returns null if there is none. Unlike private memory, it is accounted
 /// for where it is created, not with the mapping. So moving the mapping needs no more memory, and can't fail for lack
 /// of it after the mapping in the other place was removed.
 pub(crate) fn map_movable(len: usize) -> *mut u8 {
-    let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-    let flags = (libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_POPULATE) as usize;
-    let result = system_call(libc::SYS_mmap as usize, [0, len, protection, flags, usize::MAX, 0]);
-    check(result).map_or(core::ptr::null_mut(), |address| address as *mut u8)
+    let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
+    map(ptr::null_mut(), len, WRITABLE, flags, NO_FILE).unwrap_or(ptr::null_mut())
 }
 
 /// Maps inaccessible memory.
 pub(crate) fn map_nothing(len: usize) -> Result<*mut u8, Errno> {
-    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
-    let arguments = [0, len, libc::PROT_NONE as usize, flags, usize::MAX, 0];
-    check(system_call(libc::SYS_mmap as usize, arguments)).map(|address| address as *mut u8)
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    map(ptr::null_mut(), len, libc::PROT_NONE, flags, NO_FILE)
 }
 
 /// Replaces the mapping at `address` by private anonymous memory, zeroed.
 pub(crate) fn map_anonymous_at(address: *mut u8, len: usize) {
-    let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
-    let arguments = [address as usize, len, protection, kind as usize, usize::MAX, 0];
-    system_call(libc::SYS_mmap as usize, arguments);
+    let _ = map(address, len, WRITABLE, kind, NO_FILE);
 }
 
 /// Maps a file, shared and writable: at `place` if that is free, otherwise elsewhere.
 pub(crate) fn map_file(place: *mut u8, fd: i32, len: usize) -> Result<*mut u8, Errno> {
-    let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-    let flags = (libc::MAP_SHARED | libc::MAP_NORESERVE) as usize;
+    map(place, len, WRITABLE, libc::MAP_SHARED | libc::MAP_NORESERVE, fd)
+}
+
+const WRITABLE: i32 = libc::PROT_READ | libc::PROT_WRITE;
+const NO_FILE: i32 = -1;
+
+fn map(place: *mut u8, len: usize, protection: i32, flags: i32, fd: i32) -> Result<*mut u8, Errno> {
+    let (protection, flags) = (protection as usize, flags as usize);
     let arguments = [place as usize, len, protection, flags, fd as usize, 0];
     check(system_call(libc::SYS_mmap as usize, arguments)).map(|address| address as *mut u8)
 }

@@ -2,10 +2,10 @@
 
 use core::ptr;
 
-use chase_format::layout::OriginRecord;
+use chase_format::layout::{OriginRecord, PAGE};
 
 use crate::lock::{Fork, Lock};
-use crate::pages::{self, PAGE};
+use crate::pages;
 
 /// The data that a thread's creator passes to it.
 #[repr(C)]

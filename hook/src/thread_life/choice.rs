@@ -8,10 +8,10 @@
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use chase_format::layout::{ORIGIN_SMALL, OriginRecord, THREAD_MAIN};
+use chase_format::layout::{ORIGIN_SMALL, OriginRecord, PAGE, THREAD_MAIN};
 
 use crate::loading::{self, Place};
-use crate::pages::{self, PAGE};
+use crate::pages;
 use crate::sys;
 use crate::thread::Origin;
 use chase_logic::config::Config;
