@@ -86,43 +86,26 @@ pub(crate) fn hook_again() {
 
 /// Watches the entries through which the call may go that begins the recording; returns how many there are.
 pub(crate) fn watch_first_call() -> usize {
-    let mut watched = Watched { entries: 0, locks: Candidates::NONE };
-    walk(watch_listed, (&raw mut watched).cast());
-    watched.locks.choose();
-    watched.entries
-}
-
-/// How many entries are watched, and what is found on the way.
-struct Watched {
-    entries: usize,
-    locks: Candidates,
-}
-
-/// Called back once by the C library, with the list locked.
-unsafe extern "C" fn watch_listed(_info: *mut c_void, _len: usize, watched: *mut c_void) -> i32 {
-    let State { objects, slots, config, .. } = &mut *LOADING.hold();
-    // SAFETY: `watch_first_call` passes it.
-    let watched = unsafe { &mut *watched.cast::<Watched>() };
-    watched.locks.find(objects);
-    objects.prepare();
-    for id in 0..objects.count as u32 {
-        watched.entries += slots.watch(objects, id, config);
-    }
-    1
+    let (mut entries, mut locks) = (0, Candidates::NONE);
+    walk(|State { objects, slots, config, .. }| {
+        locks.find(objects);
+        objects.prepare();
+        for id in 0..objects.count as u32 {
+            entries += slots.watch(objects, id, config);
+        }
+    });
+    locks.choose();
+    entries
 }
 
 /// Restores the watched entries: the call has come.
 pub(crate) fn stop_watching() {
-    walk(unwatch_listed, ptr::null_mut());
-}
-
-/// Called back once by the C library, with the list locked.
-unsafe extern "C" fn unwatch_listed(_info: *mut c_void, _len: usize, _: *mut c_void) -> i32 {
-    let State { objects, slots, executable, .. } = &mut *LOADING.hold();
-    let Some(executable) = executable else { return 1 };
-    objects.refresh(executable, OBJECT_DLOPENED, false);
-    slots.unwatch(objects);
-    1
+    walk(|State { objects, slots, executable, .. }| {
+        if let Some(executable) = executable {
+            objects.refresh(executable, OBJECT_DLOPENED, false);
+            slots.unwatch(objects);
+        }
+    });
 }
 
 /// Hooks all objects, when the call has come that begins the recording.
@@ -145,28 +128,20 @@ pub(crate) fn config() -> Config {
 
 /// Restores all GOT entries to what was found in them; returns how many.
 pub(crate) fn unhook_all() -> u64 {
-    let mut restored = 0u64;
-    walk(restore_all, (&raw mut restored).cast());
-    restored
-}
-
-/// Called back once by the C library, with the list locked.
-unsafe extern "C" fn restore_all(_info: *mut c_void, _len: usize, restored: *mut c_void) -> i32 {
-    let State { objects, executable, .. } = &mut *LOADING.hold();
-    // SAFETY: `unhook_all` passes it.
-    let restored = unsafe { &mut *restored.cast::<u64>() };
-    let Some(executable) = executable else { return 1 };
-    objects.refresh(executable, OBJECT_DLOPENED, false);
-    for id in 0..objects.count as u32 {
-        let Some(object) = objects.get_mut(id) else { continue };
-        if object.loaded && object.described {
-            *restored += restore(object);
+    let mut restored = 0;
+    walk(|State { objects, executable, .. }| {
+        let Some(executable) = executable else { return };
+        objects.refresh(executable, OBJECT_DLOPENED, false);
+        for object in objects.all_mut() {
+            if object.loaded && object.described {
+                restored += restore(object);
+            }
+            object.described = false;
+            object.witness = (0, 0);
+            object.record = ptr::null_mut();
         }
-        object.described = false;
-        object.witness = (0, 0);
-        object.record = ptr::null_mut();
-    }
-    1
+    });
+    restored
 }
 
 /// Finds a function of the C library that the program uses; returns 0 if there is none. Only looks in the C library
@@ -197,13 +172,6 @@ pub(crate) fn hook_all() {
     update_objects(0, true, false);
 }
 
-/// Arguments of an update of the list, and what it finds.
-struct Update {
-    flags: u32,
-    global: bool,
-    locks: Candidates,
-}
-
 /// Reads the list again, retires objects that are gone and hooks new ones that are ready. Returns false if that has
 /// to be done later: the signal handler that calls this may have interrupted a `dlopen` or `dlclose`.
 fn update_objects(flags: u32, global: bool, may_be_inside: bool) -> bool {
@@ -211,52 +179,25 @@ fn update_objects(flags: u32, global: bool, may_be_inside: bool) -> bool {
     if may_be_inside && !can_read_list().unwrap_or(false) {
         return false;
     }
-    let mut look = Update { flags, global, locks: Candidates::NONE };
-    if !walk(update_listed, (&raw mut look).cast()) {
+    let mut locks = Candidates::NONE;
+    let is_done = walk(|state| {
+        let Some(executable) = &state.executable else { return };
+        let unreadable = state.objects.refresh(executable, flags, global);
+        recording::add_unseen(Lost::Object, unreadable);
+        locks.find(&state.objects);
+        if !sys::is_confined() {
+            hook_new(state);
+        }
+    });
+    if !is_done {
         recording::unseen(Lost::Object);
     }
-    look.locks.choose();
+    locks.choose();
     true
 }
 
-/// Makes the C library call `visit` with the list locked. Returns false if there is no memory for that.
-fn walk(visit: Visit, argument: *mut c_void) -> bool {
-    let _signals = SignalsBlocked::new();
-    let area_len = vector_area_len();
-    let area = pages::allocate(area_len);
-    if area.is_null() {
-        return false;
-    }
-    let iterate = LOADING.hold().iterate;
-    // SAFETY: the area is ours, zeroed, and aligned to a page; the function is the C library's.
-    unsafe {
-        with_vectors_saved(area, || {
-            let iterate: Iterate = core::mem::transmute(iterate);
-            iterate(visit, argument);
-        });
-    }
-    pages::give_back(area, area_len);
-    true
-}
-
-type Visit = unsafe extern "C" fn(*mut c_void, usize, *mut c_void) -> i32;
-type Iterate = unsafe extern "C" fn(Visit, *mut c_void) -> i32;
-
-/// Called back once by the C library, with the list locked.
-unsafe extern "C" fn update_listed(_info: *mut c_void, _len: usize, look: *mut c_void) -> i32 {
-    // Takes the C library's lock first, then ours: an application's own callback may fork, or load objects.
-    let State { objects, slots, config, executable, .. } = &mut *LOADING.hold();
-    // SAFETY: `update_objects` passes it.
-    let look = unsafe { &mut *look.cast::<Update>() };
-    let Some(executable) = executable else { return 1 };
-    let unreadable = objects.refresh(executable, look.flags, look.global);
-    for _ in 0..unreadable {
-        recording::unseen(Lost::Object);
-    }
-    look.locks.find(objects);
-    if sys::is_confined() {
-        return 1;
-    }
+/// Hooks the objects that are ready and not hooked yet.
+fn hook_new(State { objects, slots, config, .. }: &mut State) {
     objects.prepare();
     // (With the first of them, the slot of the calibration.)
     let first_new = slots.first_new();
@@ -269,8 +210,42 @@ unsafe extern "C" fn update_listed(_info: *mut c_void, _len: usize, look: *mut c
     if sampling::mode() != TIMING_ALL {
         make_direct(first_new..slots.count());
     }
-    1
 }
+
+/// Calls `visit` with the dynamic linker's list locked, by the C library. Returns false if there is no memory for that.
+fn walk<F: FnMut(&mut State)>(mut visit: F) -> bool {
+    /// Called back once.
+    unsafe extern "C" fn visit_once<F: FnMut(&mut State)>(
+        _info: *mut c_void,
+        _len: usize,
+        visit: *mut c_void,
+    ) -> i32 {
+        // SAFETY: `walk` passes it.
+        let visit = unsafe { &mut *visit.cast::<F>() };
+        // Takes the C library's lock first, then ours: an application's own callback may fork, or load objects.
+        visit(&mut LOADING.hold());
+        1
+    }
+    let _signals = SignalsBlocked::new();
+    let area_len = vector_area_len();
+    let area = pages::allocate(area_len);
+    if area.is_null() {
+        return false;
+    }
+    let iterate = LOADING.hold().iterate;
+    // SAFETY: the area is ours, zeroed, and aligned to a page; the function is the C library's.
+    unsafe {
+        with_vectors_saved(area, || {
+            let iterate: Iterate = core::mem::transmute(iterate);
+            iterate(visit_once::<F>, (&raw mut visit).cast());
+        });
+    }
+    pages::give_back(area, area_len);
+    true
+}
+
+type Visit = unsafe extern "C" fn(*mut c_void, usize, *mut c_void) -> i32;
+type Iterate = unsafe extern "C" fn(Visit, *mut c_void) -> i32;
 
 /// Announces a call at `sp` that may change what is loaded. If it gets a frame, its own entry is the thread's next
 /// call.
@@ -302,9 +277,6 @@ pub(crate) fn load_entered(thread: &Thread, sp: usize) {
 /// Updates the list of objects if that is pending and a call at `sp` shows that the load may be over.
 pub(crate) fn catch_up(thread: &Thread, sp: usize) {
     let pending = thread.pending.get();
-    if pending == Pending::NONE {
-        return;
-    }
     if pending.load_sp == 0 {
         return;
     }
@@ -353,9 +325,7 @@ pub(crate) fn depends_on_caller(name: usize, caller: usize) -> bool {
         return false;
     }
     let _signals = SignalsBlocked::new();
-    let objects = &LOADING.hold().objects;
-    let object = objects.at(caller).and_then(|id| objects.get(id));
-    let depends = object.is_none_or(|object| {
+    let depends = LOADING.hold().objects.object_at(caller).is_none_or(|object| {
         let image = &object.image;
         // An object's RPATH, but not its RUNPATH, also applies to what its dependencies load. A RUNPATH disables the
         // RPATH.
@@ -370,9 +340,7 @@ pub(crate) fn depends_on_caller(name: usize, caller: usize) -> bool {
 
 /// Applies `look` to the image of the object that contains `address`; returns `None` if there is none.
 pub(crate) fn with_image<T>(address: usize, look: impl FnOnce(&Image) -> T) -> Option<T> {
-    let objects = &LOADING.hold().objects;
-    let object = objects.at(address).and_then(|id| objects.get(id))?;
-    Some(look(&object.image))
+    LOADING.hold().objects.object_at(address).map(|object| look(&object.image))
 }
 
 /// A place in a loaded object.
@@ -427,9 +395,7 @@ pub(crate) fn hold() -> Held<'static, State> {
 
 /// Describes the objects in a new recording, in a fork's child or after a return.
 pub(crate) fn describe_again() {
-    let objects = &mut LOADING.hold().objects;
-    for id in 0..objects.count as u32 {
-        let Some(object) = objects.get_mut(id) else { continue };
+    for (id, object) in LOADING.hold().objects.all_mut().iter_mut().enumerate() {
         let (at, len) = object.description;
         object.record = ptr::null_mut();
         if at == 0 || !object.loaded && object.slot_count == 0 {
@@ -438,7 +404,7 @@ pub(crate) fn describe_again() {
         // SAFETY: descriptions are never freed.
         let contents =
             unsafe { core::slice::from_raw_parts(ptr::with_exposed_provenance(at), len) };
-        object.record = write_description(contents, id);
+        object.record = write_description(contents, id as u32);
         if !object.loaded && !object.record.is_null() {
             // SAFETY: the record is in the mapping.
             unsafe { (*object.record).unload_ticks = clock::now() };

@@ -178,6 +178,14 @@ impl Objects {
         unsafe { core::slice::from_raw_parts(self.objects, self.count) }
     }
 
+    pub(crate) fn all_mut(&mut self) -> &mut [Object] {
+        if self.count == 0 {
+            return &mut [];
+        }
+        // SAFETY: as above.
+        unsafe { core::slice::from_raw_parts_mut(self.objects, self.count) }
+    }
+
     /// Returns the parts of the program's own C library.
     pub(crate) fn c_library(&self) -> impl Iterator<Item = &Object> {
         // Before version 2.34, functions for threads were in a library beside it.
@@ -212,63 +220,51 @@ impl Objects {
     }
 
     pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut Object> {
-        if id as usize >= self.count {
-            return None;
-        }
-        // SAFETY: the entry is initialised.
-        Some(unsafe { &mut *self.objects.add(id as usize) })
+        self.all_mut().get_mut(id as usize)
     }
 
     /// Whether some thread is adding objects to the list or unloading them. (While constructors run, it is not.)
     pub(crate) fn are_changing(&self) -> bool {
         const RT_CONSISTENT: i32 = 0;
-        let mut list = self.list;
-        while !list.is_null() {
+        // SAFETY: the lists are the dynamic linker's, and stay.
+        let state = |list: *const DebugList| unsafe { (&raw const (*list).state).read_volatile() };
+        self.lists().any(|list| state(list) != RT_CONSISTENT)
+    }
+
+    /// Returns the lists of all namespaces.
+    fn lists(&self) -> impl Iterator<Item = *const DebugList> + use<> {
+        let first = Some(self.list).filter(|list| !list.is_null());
+        core::iter::successors(first, |&list| {
             // SAFETY: the lists are the dynamic linker's, and stay.
-            unsafe {
-                if (&raw const (*list).state).read_volatile() != RT_CONSISTENT {
-                    return true;
-                }
-                list = if (*list).version >= 2 { (*list).next } else { ptr::null() };
-            }
-        }
-        false
+            let next = unsafe { if (*list).version >= 2 { (*list).next } else { ptr::null() } };
+            Some(next).filter(|list| !list.is_null())
+        })
     }
 
     /// Reads the list: adds new objects, and marks those that are gone as unloaded. Returns how many could not be
     /// read. The caller makes sure that the list doesn't change meanwhile.
     pub(crate) fn refresh(&mut self, executable: &Image, new_flags: u32, global: bool) -> u64 {
-        let known = self.count;
         self.dependencies.root = NONE;
         let mut unreadable = 0;
-        for id in 0..known {
-            if let Some(object) = self.get_mut(id as u32) {
-                object.seen = false;
-            }
-        }
-        let mut list = self.list;
-        let mut namespace = 0;
-        while !list.is_null() {
+        self.all_mut().iter_mut().for_each(|object| object.seen = false);
+        for (namespace, list) in self.lists().enumerate() {
             // SAFETY: the lists and entries belong to the dynamic linker, which is kept from changing them.
             unsafe {
                 let mut map = (*list).first;
                 while !map.is_null() {
-                    unreadable += u64::from(
-                        !self.add_or_update(map, executable, namespace, new_flags, global),
-                    );
+                    unreadable += u64::from(!self.add_or_update(
+                        map,
+                        executable,
+                        namespace as u32,
+                        new_flags,
+                        global,
+                    ));
                     map = (*map).next;
                 }
-                list = if (*list).version >= 2 { (*list).next } else { ptr::null() };
             }
-            namespace += 1;
         }
-        for id in 0..known {
-            if let Some(object) = self.get_mut(id as u32)
-                && object.loaded
-                && !object.seen
-            {
-                object.retire();
-            }
+        for object in self.all_mut().iter_mut().filter(|object| object.loaded && !object.seen) {
+            object.retire();
         }
         self.sort_ranges();
         unreadable
@@ -393,11 +389,7 @@ impl Objects {
     /// Sorts the address ranges.
     fn sort_ranges(&mut self) {
         let mut count = 0;
-        for id in 0..self.count {
-            let Some(object) = self.get(id as u32) else { continue };
-            if !object.loaded {
-                continue;
-            }
+        for (id, object) in self.all().iter().enumerate().filter(|(_, object)| object.loaded) {
             let range = (object.image.start, object.image.end, id as u32);
             let mut at = count;
             // SAFETY: there are as many places as objects.
@@ -420,6 +412,11 @@ impl Objects {
         let after = ranges.partition_point(|range| range.0 <= address);
         let range = ranges.get(after.checked_sub(1)?)?;
         (address < range.1).then_some(range.2)
+    }
+
+    /// The same.
+    pub(crate) fn object_at(&self, address: usize) -> Option<&Object> {
+        self.get(self.at(address)?)
     }
 }
 

@@ -45,8 +45,7 @@ pub(crate) fn is_interposed(handle: usize, name: usize, caller: usize) -> bool {
     let objects = &LOADING.hold().objects;
     let wanted = Wanted::new(c_bytes(name), None);
     let is_first = objects.before_chase().all(|it| find_in(&it.image, &wanted).is_none());
-    let is_in_scope =
-        objects.at(caller).and_then(|id| objects.get(id)).is_some_and(|it| it.namespace == 0);
+    let is_in_scope = objects.object_at(caller).is_some_and(|it| it.namespace == 0);
     is_first && is_in_scope && objects.c_library().any(|object| object.is_handle(handle))
 }
 

@@ -151,11 +151,7 @@ fn is_former_part(image: &Image) -> bool {
 }
 
 fn is_function_of_another(objects: &Objects, image: &Image, bound: usize) -> bool {
-    !image.contains(bound)
-        && objects
-            .at(bound)
-            .and_then(|id| objects.get(id))
-            .is_some_and(|of| of.image.executes(bound))
+    !image.contains(bound) && objects.object_at(bound).is_some_and(|of| of.image.executes(bound))
 }
 
 /// Whether the entry still holds what is in the file: an address without the bias, or zero.
