@@ -2,16 +2,18 @@
 //! patches their entries.
 
 mod description;
+mod entries;
 mod first_call;
 mod imports;
 mod originals;
 
 use core::ptr;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED, PAGE, SkipReason};
 
 use self::description::{Description, Patch, Size, write_object};
+use self::entries::{Entries, read_entry};
 use self::imports::{Uses, Verdict, verdict_on};
 use crate::abi::{SPECIAL_STUBS, STUBS};
 use crate::elf::ImportVersions;
@@ -79,13 +81,20 @@ impl Slots {
             recording::unseen(Lost::Object);
             return true;
         }
-        let mut description =
-            self.describe(objects, id, config, (memory, &size), object.first_slot);
+        let describe = |first_slot| {
+            let first_slot = if first_slot == NONE { self.count as u32 } else { first_slot };
+            let mut description = Description::new(memory, &size, &object, id, first_slot);
+            if object.flags & OBJECT_CHASE == 0 {
+                self.describe_imports(objects, id, &object, config, &mut description);
+            }
+            description
+        };
+        let mut description = describe(object.first_slot);
         if object.first_slot != NONE && !description.is_like(object.description) {
             // A different object was loaded under the same name: the old slots keep their meaning.
             // SAFETY: the memory is ours.
             unsafe { ptr::write_bytes(memory, 0, capacity) };
-            description = self.describe(objects, id, config, (memory, &size), NONE);
+            description = describe(NONE);
         }
         if description.not_ready {
             sys::unmap(memory, capacity);
@@ -112,11 +121,6 @@ impl Slots {
         } else {
             write_object(contents, id)
         };
-        let kept = len.next_multiple_of(PAGE);
-        if kept < capacity {
-            // The patches behind it are still needed; their pages are released afterwards.
-            description.spare = (memory as usize + kept, capacity - kept);
-        }
         if let Some(object) = objects.get_mut(id) {
             let (old, old_len) = object.description;
             if old != 0 {
@@ -137,37 +141,22 @@ impl Slots {
                 object.witness = witness;
             }
         }
-        description.release_spare();
+        // The patches behind the description are not needed any more.
+        let kept = len.next_multiple_of(PAGE);
+        if kept < capacity {
+            sys::unmap(memory.wrapping_add(kept), capacity - kept);
+        }
         true
     }
 
-    fn describe(
-        &mut self,
-        objects: &Objects,
-        id: u32,
-        config: &Config,
-        (memory, size): (*mut u8, &Size),
-        first_slot: u32,
-    ) -> Description {
-        let first_slot = if first_slot == NONE { self.count as u32 } else { first_slot };
-        let mut description = Description::none();
-        if let Some(object) = objects.get(id) {
-            description = Description::new(memory, size, object, id, first_slot);
-            if object.flags & OBJECT_CHASE == 0 {
-                self.describe_imports(objects, id, config, &mut description);
-            }
-        }
-        description
-    }
-
     fn describe_imports(
-        &mut self,
+        &self,
         objects: &Objects,
         id: u32,
+        object: &Object,
         config: &Config,
         description: &mut Description,
     ) {
-        let Some(object) = objects.get(id) else { return };
         let uses = Uses::found_in(objects, object);
         let mut versions = ImportVersions::new(&object.image);
         let mut hashes = Hashes::NONE;
@@ -218,7 +207,7 @@ impl Slots {
     /// Sets the targets of the slots, and stores the stubs' addresses in the GOT. Returns the address of one entry
     /// and what was stored there.
     fn patch(&mut self, object: &Object, description: &Description) -> (usize, usize) {
-        let mut unprotected = false;
+        let mut entries = Entries::of(object);
         let mut witness = (0, 0);
         for i in 0..description.slot_count {
             // SAFETY: `i` is a slot of the description.
@@ -234,23 +223,12 @@ impl Slots {
                 Kind::Ordinary => stubs::stub(slot),
                 kind => self.special_stub(slot as u32, kind),
             };
-            if object.image.is_relro(got) && !unprotected {
-                unprotected = true;
-                if !object.image.protect_relro(libc::PROT_READ | libc::PROT_WRITE) {
-                    recording::unseen(Lost::Object);
-                    return witness;
-                }
+            originals::keep(slot, read_entry(got));
+            if !entries.store(got, stub) {
+                recording::unseen(Lost::Object);
+                break;
             }
             witness = (got, stub);
-            let entry: *mut usize = ptr::with_exposed_provenance_mut(got);
-            // SAFETY: as below.
-            originals::keep(slot, unsafe { entry.read_volatile() });
-            // SAFETY: the entry is an aligned word of the object's GOT; its page is writable, as
-            // the dynamic linker writes it too. Other threads may be reading it.
-            unsafe { AtomicUsize::from_ptr(entry) }.store(stub, Ordering::Release);
-        }
-        if unprotected {
-            object.image.protect_relro(libc::PROT_READ);
         }
         witness
     }

@@ -9,7 +9,7 @@ use super::imports::Import;
 use crate::elf::{ImportVersions, PF_R, PT_LOAD, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT};
 use crate::objects::{Object, Objects};
 use crate::traits::Extent;
-use crate::{clock, recording, sys};
+use crate::{clock, recording};
 use chase_logic::kinds::Kind;
 
 /// Writes a description to the recording; returns its record, or null if there is no room.
@@ -46,8 +46,22 @@ pub(super) struct Description {
     pub(super) bias: usize,
     /// Whether there is an import that the dynamic linker has not written yet.
     pub(super) not_ready: bool,
-    /// Pages that hold nothing but patches: address and length.
-    pub(super) spare: (usize, usize),
+}
+
+/// Returns the parts of a finished description: the record, the slots, and where the strings begin.
+///
+/// # Safety
+/// An object's description is at `address`: these are never freed while they are referred to.
+pub(super) unsafe fn parts_of(
+    address: usize,
+) -> (&'static ObjectRecord, &'static [SlotRecord], *const u8) {
+    let record: *const ObjectRecord = ptr::with_exposed_provenance(address);
+    // SAFETY: it begins with the record, which is followed by segments, slots and strings.
+    unsafe {
+        let slots = record.add(1).cast::<Segment>().add((*record).segment_count as usize).cast();
+        let slots = core::slice::from_raw_parts(slots, (*record).slot_count as usize);
+        (&*record, slots, slots.as_ptr_range().end.cast())
+    }
 }
 
 /// The maximum size of a description.
@@ -91,43 +105,18 @@ impl Size {
 }
 
 impl Description {
-    pub(super) const fn none() -> Self {
-        Self {
-            memory: ptr::null_mut(),
-            slots: ptr::null_mut(),
-            strings: ptr::null_mut(),
-            strings_len: 0,
-            strings_capacity: 0,
-            patches: ptr::null_mut(),
-            special_count: 0,
-            first_slot: 0,
-            slot_count: 0,
-            bias: 0,
-            not_ready: false,
-            spare: (0, 0),
-        }
-    }
-
     /// Whether the description at `other` has the same slots in the same order: as many, with the same strings.
     pub(super) fn is_like(&self, (other, _len): (usize, usize)) -> bool {
         if other == 0 {
             return false;
         }
-        // SAFETY: descriptions are never freed while they are referred to, and begin with a record, segments and
-        // slots.
+        // SAFETY: an object's description is at that address.
         unsafe {
-            let record = &*(other as *const ObjectRecord);
-            if record.slot_count as usize != self.slot_count
-                || record.strings_len as usize != self.strings_len
-            {
-                return false;
-            }
-            let strings = other
-                + size_of::<ObjectRecord>()
-                + record.segment_count as usize * size_of::<Segment>()
-                + self.slot_count * size_of::<SlotRecord>();
-            core::slice::from_raw_parts(strings as *const u8, self.strings_len)
-                == core::slice::from_raw_parts(self.strings.cast_const(), self.strings_len)
+            let (record, slots, strings) = parts_of(other);
+            slots.len() == self.slot_count
+                && record.strings_len as usize == self.strings_len
+                && core::slice::from_raw_parts(strings, self.strings_len)
+                    == core::slice::from_raw_parts(self.strings.cast_const(), self.strings_len)
         }
     }
 
@@ -167,7 +156,6 @@ impl Description {
                 slot_count: 0,
                 bias: image.bias,
                 not_ready: false,
-                spare: (0, 0),
             };
             // Strings are collected behind the room for all slots, and moved once the number of slots is known.
             this.strings = slots.add(size.slots).cast();
@@ -260,12 +248,6 @@ impl Description {
         };
         self.record().load_ticks = now;
         same
-    }
-
-    pub(super) fn release_spare(&self) {
-        if self.spare.1 > 0 {
-            sys::unmap(ptr::with_exposed_provenance_mut(self.spare.0), self.spare.1);
-        }
     }
 
     /// Moves the strings to their place behind the slots; returns the length of the description.

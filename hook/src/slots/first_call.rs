@@ -1,10 +1,10 @@
 //! The call that begins the recording (`CHASE_START_ON`). Until it comes, only the entries that it may go through lead to stubs of
 //! ours, and those of functions that may forbid system calls.
 
-use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Slots;
+use super::entries::{Entries, read_entry};
 use super::imports::{Import, Uses, Verdict, verdict_on};
 use crate::abi::STUBS;
 use crate::elf::ImportVersions;
@@ -26,8 +26,7 @@ pub(crate) fn watched_target(number: usize, real: usize) -> usize {
     if got == 0 {
         return real;
     }
-    // SAFETY: the entry is in the GOT of the object that has just called through it.
-    let now = unsafe { ptr::with_exposed_provenance::<usize>(got).read_volatile() };
+    let now = read_entry(got);
     if now == stubs::special_stub(number) { real } else { now }
 }
 
@@ -76,12 +75,10 @@ impl Slots {
         let stub = self.special_stub(slot as u32, kind);
         // (The slot is in no object's description. Its stub stays in use for threads that are about to call it.)
         self.count += 1;
-        // SAFETY: the entry is an aligned word of the object's GOT.
-        let before = unsafe { ptr::with_exposed_provenance::<usize>(import.got).read_volatile() };
-        held.store(before, Ordering::Relaxed);
+        held.store(read_entry(import.got), Ordering::Relaxed);
         of.store(id as usize, Ordering::Relaxed);
         got.store(import.got, Ordering::Release);
-        store(object, import.got, stub)
+        Entries::of(object).store(import.got, stub)
     }
 
     /// Restores the watched entries. The caller holds the lock.
@@ -92,26 +89,9 @@ impl Slots {
             let Some(object) = object.filter(|object| entry != 0 && object.loaded) else {
                 continue;
             };
-            // SAFETY: the object is in the dynamic linker's list, so its GOT, which has the entry, is mapped.
-            let now = unsafe { ptr::with_exposed_provenance::<usize>(entry).read_volatile() };
-            if now == stubs::special_stub(number) {
-                store(object, entry, held);
+            if read_entry(entry) == stubs::special_stub(number) {
+                Entries::of(object).store(entry, held);
             }
         }
     }
-}
-
-/// Stores an address in an entry of an object's GOT. Returns false if that can't be made writable.
-fn store(object: &Object, got: usize, address: usize) -> bool {
-    let is_protected = object.image.is_relro(got);
-    if is_protected && !object.image.protect_relro(libc::PROT_READ | libc::PROT_WRITE) {
-        return false;
-    }
-    // SAFETY: the entry is an aligned word of the object's GOT, which is writable. Other threads may be reading it.
-    unsafe { AtomicUsize::from_ptr(ptr::with_exposed_provenance_mut(got)) }
-        .store(address, Ordering::Release);
-    if is_protected {
-        object.image.protect_relro(libc::PROT_READ);
-    }
-    true
 }

@@ -6,6 +6,7 @@ use chase_format::layout::{
     OBJECT_DLOPENED, OBJECT_EXECUTABLE, OBJECT_FIXED, SLOT_GLOBAL, SLOT_JUMP, SkipReason,
 };
 
+use super::entries::read_entry;
 use crate::elf::{
     Image, ImportVersions, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT, Relocation, STB_WEAK, STT_OBJECT,
     STT_TLS, Symbol, Version,
@@ -63,8 +64,7 @@ pub(super) fn verdict_on(
         return Verdict::Ignore;
     }
     let got = image.bias.wrapping_add(relocation.offset as usize);
-    // SAFETY: the dynamic linker has written this entry.
-    let bound = unsafe { ptr::with_exposed_provenance::<usize>(got).read_volatile() };
+    let bound = read_entry(got);
     if object.flags & OBJECT_DLOPENED != 0 && is_unrelocated(image, bound, symbol, kind) {
         return Verdict::NotReady;
     }
@@ -218,9 +218,7 @@ impl Uses {
                     && relocation.symbol() != 0
                     && !matches!(symbol.kind(), STT_OBJECT | STT_TLS)
                     && {
-                        let entry = ptr::with_exposed_provenance::<usize>(got);
-                        // SAFETY: it is an entry of a loaded object.
-                        let bound = unsafe { entry.read_volatile() };
+                        let bound = read_entry(got);
                         !stubs::is_stub(bound)
                             && is_function_of_another(objects, image, bound)
                             && kind_of(image.name(symbol)) != Kind::Alone

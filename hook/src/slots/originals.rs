@@ -3,8 +3,8 @@
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use chase_format::layout::{ObjectRecord, Segment, SlotRecord};
-
+use super::description::parts_of;
+use super::entries::{Entries, read_entry};
 use crate::abi::STUBS;
 use crate::objects::Object;
 use crate::{stubs, sys};
@@ -42,41 +42,21 @@ pub(crate) fn restore(object: &Object) -> u64 {
     if description == 0 {
         return 0;
     }
-    // SAFETY: descriptions are never freed while they are referred to, and begin with a record, segments and slots.
-    let (record, slots) = unsafe {
-        let record = &*(description as *const ObjectRecord);
-        let slots = description
-            + size_of::<ObjectRecord>()
-            + record.segment_count as usize * size_of::<Segment>();
-        (
-            record,
-            core::slice::from_raw_parts(slots as *const SlotRecord, record.slot_count as usize),
-        )
-    };
+    // SAFETY: the object's description is at that address.
+    let (record, slots, _) = unsafe { parts_of(description) };
     let mut restored = 0;
-    let mut unprotected = false;
+    let mut entries = Entries::of(object);
     for (i, slot) in slots.iter().enumerate() {
         let got = object.image.bias.wrapping_add(slot.got_svma as usize);
         let original = of_slot(record.first_slot as usize + i);
         let original = original.map_or(0, |place| place.load(Ordering::Relaxed));
-        let entry: *mut usize = ptr::with_exposed_provenance_mut(got);
-        // SAFETY: the object is in the dynamic linker's list, so its GOT is mapped.
-        let is_ours = stubs::is_stub(unsafe { entry.read_volatile() });
-        if original == 0 || !is_ours {
+        if original == 0 || !stubs::is_stub(read_entry(got)) {
             continue;
         }
-        if object.image.is_relro(got) && !unprotected {
-            unprotected = object.image.protect_relro(libc::PROT_READ | libc::PROT_WRITE);
-            if !unprotected {
-                break;
-            }
+        if !entries.store(got, original) {
+            break;
         }
-        // SAFETY: as where it was patched.
-        unsafe { AtomicUsize::from_ptr(entry) }.store(original, Ordering::Release);
         restored += 1;
-    }
-    if unprotected {
-        object.image.protect_relro(libc::PROT_READ);
     }
     restored
 }
