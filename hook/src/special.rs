@@ -127,50 +127,43 @@ fn prepare_call(
             process::end(END_EXEC, 0);
             false
         }
-        Kind::Exit => {
-            process::end(END_IMMEDIATE, arguments.rdi as i32);
+        Kind::Exit | Kind::Abort => {
+            let (how, status) = if kind == Kind::Exit {
+                (END_IMMEDIATE, arguments.rdi as i32)
+            } else {
+                (END_ABORT, 0)
+            };
+            process::end(how, status);
             false
         }
-        Kind::Abort => {
-            process::end(END_ABORT, 0);
-            false
-        }
-        Kind::Thread => {
-            let plan = Plan {
-                routine: arguments.rdx,
-                argument: arguments.rcx,
-                creation_site: arguments.return_address,
+        Kind::Thread | Kind::ThreadC11 => {
+            let Arguments { rsi, rdx, rcx, return_address, .. } = arguments;
+            let (attributes, routine, argument) =
+                if kind == Kind::Thread { (*rsi, rdx, rcx) } else { (0, rsi, rdx) };
+            expect_several(thread);
+            let start = prepare(&Plan {
+                routine: *routine,
+                argument: *argument,
+                creation_site: *return_address,
                 creator: thread,
                 sp,
-                attributes: arguments.rsi,
-            };
-            wrap_start(thread, &plan, &mut arguments.rdx, &mut arguments.rcx);
-            true
-        }
-        Kind::ThreadC11 => {
-            let plan = Plan {
-                routine: arguments.rsi,
-                argument: arguments.rdx,
-                creation_site: arguments.return_address,
-                creator: thread,
-                sp,
-                attributes: 0,
-            };
-            wrap_start(thread, &plan, &mut arguments.rsi, &mut arguments.rdx);
+                attributes,
+            });
+            // Ours runs first.
+            if !start.is_null() {
+                (*routine, *argument) = (chase_thread_start as *const () as usize, start as usize);
+            }
             true
         }
         Kind::Clone => {
             tasks::clone(thread, arguments);
             false
         }
-        Kind::Open => {
-            let timed = !loading::depends_on_caller(arguments.rdi, arguments.return_address);
-            loading::announce_load(thread, sp, arguments.rsi, timed);
-            timed
-        }
-        Kind::OpenIn => {
-            let timed = !loading::depends_on_caller(arguments.rsi, arguments.return_address);
-            loading::announce_load(thread, sp, arguments.rdx, timed);
+        Kind::Open | Kind::OpenIn => {
+            let Arguments { rdi, rsi, rdx, return_address, .. } = *arguments;
+            let (name, mode) = if kind == Kind::Open { (rdi, rsi) } else { (rsi, rdx) };
+            let timed = !loading::depends_on_caller(name, return_address);
+            loading::announce_load(thread, sp, mode, timed);
             timed
         }
         Kind::Close => {
@@ -266,16 +259,6 @@ fn confine_if_asked(kind: Kind, arguments: &Arguments) {
         process::confine(without_clock || !clock::is_time_stamp());
     } else {
         sys::confine_child();
-    }
-}
-
-/// Replaces the start routine of a thread by ours.
-fn wrap_start(thread: &Thread, plan: &Plan<'_>, routine: &mut usize, argument: &mut usize) {
-    expect_several(thread);
-    let start = prepare(plan);
-    if !start.is_null() {
-        *routine = chase_thread_start as *const () as usize;
-        *argument = start as usize;
     }
 }
 
