@@ -62,9 +62,7 @@ pub(super) fn name(
     }
     if let Some(name) = objects.attribute(thread, &NAME) {
         text.push(b"\0");
-        objects.text(name, |bytes| {
-            text.push(bytes);
-        });
+        objects.put(name, text);
     }
 }
 
@@ -82,24 +80,16 @@ fn put_callable<const N: usize>(
         return put_callable(objects, function, text, depth + 1);
     }
     if let Some(function) = objects.function(object) {
-        if objects.text(function.module, |bytes| {
-            text.push(bytes);
-        }) {
+        if objects.put(function.module, text) {
             text.push(b".");
         }
-        return objects.text(function.name, |bytes| {
-            text.push(bytes);
-        });
+        return objects.put(function.name, text);
     }
     if let Some((name, module)) = objects.builtin(object) {
-        if objects.text(module, |bytes| {
-            text.push(bytes);
-        }) {
+        if objects.put(module, text) {
             text.push(b".");
         }
-        return objects.c_text(name, |bytes| {
-            text.push(bytes);
-        });
+        return objects.put_c(name, text);
     }
     let Some(type_name) = objects.type_name(object) else { return false };
     if objects.is_c_text(type_name, b"functools.partial") {
@@ -112,7 +102,5 @@ fn put_callable<const N: usize>(
     {
         return put_callable(objects, call, text, DEEPEST);
     }
-    objects.c_text(type_name, |bytes| {
-        text.push(bytes);
-    })
+    objects.put_c(type_name, text)
 }

@@ -5,6 +5,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use crate::elf::Image;
 use crate::readable::Reader;
 use crate::resolve::{Wanted, find_in};
+use chase_logic::text::Text;
 
 const REF: usize = size_of::<usize>();
 /// How many attributes of an object, or entries of a class, are read.
@@ -325,8 +326,15 @@ impl Objects<'_> {
         is_text && left.is_some_and(<[u8]>::is_empty)
     }
 
+    /// Appends a text to `to`, in UTF-8. Returns false if `object` is no text.
+    pub(super) fn put<const N: usize>(&mut self, object: usize, to: &mut Text<N>) -> bool {
+        self.text(object, |bytes| {
+            to.push(bytes);
+        })
+    }
+
     /// Calls `each` with the characters of a text in UTF-8. Returns false if it is no text.
-    pub(super) fn text(&mut self, object: usize, mut each: impl FnMut(&[u8])) -> bool {
+    fn text(&mut self, object: usize, mut each: impl FnMut(&[u8])) -> bool {
         self.characters(object, |character| {
             each(character.encode_utf8(&mut [0; 4]).as_bytes());
         })
@@ -373,14 +381,13 @@ impl Objects<'_> {
         })
     }
 
-    /// Calls `each` with the bytes of a C string. Returns false if there is none.
-    pub(super) fn c_text(&mut self, address: usize, mut each: impl FnMut(&[u8])) -> bool {
+    /// Appends the C string at `address` to `to`. Returns false if there is none.
+    pub(super) fn put_c<const N: usize>(&mut self, address: usize, to: &mut Text<N>) -> bool {
         for place in 0..LONGEST {
             match self.reader.byte(address.wrapping_add(place)) {
-                None => return place > 0,
-                Some(0) => return place > 0,
-                Some(byte) => each(&[byte]),
-            }
+                None | Some(0) => return place > 0,
+                Some(byte) => to.push(&[byte]),
+            };
         }
         true
     }
