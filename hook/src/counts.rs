@@ -244,27 +244,25 @@ impl Counts {
 
     /// Makes the last of the next `calls` a sample.
     pub(crate) fn set_until_sample(&self, slot: u32, calls: u32, framed: bool) {
-        if let Some(remaining) = self.countdown(slot) {
-            remaining.store(until_sample(calls, framed), Ordering::Relaxed);
-        }
+        self.set_countdown(slot, until_sample(calls, framed));
     }
 
     pub(crate) fn time_every_call(&self, slot: u32) {
-        if let Some(remaining) = self.countdown(slot) {
-            remaining.store(-1, Ordering::Relaxed);
-        }
+        self.set_countdown(slot, -1);
     }
 
     /// Lets as many calls of `slot` as possible pass uncounted, of a thread that is not recorded.
     pub(crate) fn pass_calls(&self, slot: u32) {
-        if let Some(remaining) = self.countdown(slot) {
-            remaining.store(i16::MAX, Ordering::Relaxed);
-        }
+        self.set_countdown(slot, i16::MAX);
     }
 
     pub(crate) fn review_after(&self, slot: u32, calls: u32) {
+        self.set_countdown(slot, wrapping_after(calls));
+    }
+
+    fn set_countdown(&self, slot: u32, value: i16) {
         if let Some(remaining) = self.countdown(slot) {
-            remaining.store(wrapping_after(calls), Ordering::Relaxed);
+            remaining.store(value, Ordering::Relaxed);
         }
     }
 

@@ -379,11 +379,6 @@ pub(crate) fn trim() {
     }
 }
 
-/// Appends a chunk for the nodes of thread `owner`. Signals are blocked.
-pub(crate) fn nodes_chunk(owner: u32, len: usize) -> Option<Chunk> {
-    chunk(ChunkKind::Nodes, owner, len)
-}
-
 /// Returns an empty thread record and its number; `None` if there is no room. Signals are blocked.
 pub(crate) fn thread_record() -> Option<(*mut ThreadRecord, u32)> {
     let state = &mut *RECORDING.hold();
@@ -454,12 +449,17 @@ pub(crate) fn origin_record() -> Option<*mut OriginRecord> {
 
 /// Appends a chunk that holds `contents`; returns false if there is no room. Signals are blocked.
 pub(crate) fn write_chunk(kind: ChunkKind, contents: &[u8]) -> bool {
-    let len = Writer::chunk_len(contents.len());
-    let Some(chunk) = chunk(kind, NONE, len) else { return false };
+    write(kind, NONE, contents, contents.len()).is_some()
+}
+
+/// Appends a chunk of `owner` that holds `contents`, which are `count` entries; returns `None` if there is no room. Signals
+/// are blocked.
+pub(crate) fn write(kind: ChunkKind, owner: u32, contents: &[u8], count: usize) -> Option<Chunk> {
+    let chunk = chunk(kind, owner, Writer::chunk_len(contents.len()))?;
     // SAFETY: the chunk has room for the contents, and nobody reads it yet.
     unsafe { ptr::copy_nonoverlapping(contents.as_ptr(), chunk.contents(), contents.len()) };
-    chunk.commit(contents.len());
-    true
+    chunk.commit(count);
+    Some(chunk)
 }
 
 /// Handles the lock in a fork.

@@ -35,7 +35,7 @@ use chase_format::layout::{Node, TIMING_ALL};
 pub(crate) use self::cost::{Cost, measure_sample, note_cost, probe, take_measured};
 pub(crate) use self::decide::{
     announce_sample, credit_counted, decide_without_node, end_announcement, makes_frames, postpone,
-    review, sample, sample_framed, stop_countdown, time_calls_without_thread,
+    review, sample, sample_framed, stop_countdown,
 };
 pub(crate) use self::fast_path::sample_fast;
 pub(crate) use self::prepare::{prepare_counted, prepare_framed, prepare_samples};

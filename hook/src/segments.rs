@@ -118,15 +118,15 @@ impl Pool {
         // SAFETY: the caller vouches for the segment; nobody uses those in the lists either.
         unsafe {
             (*segment).next = ptr::null_mut();
-            if frames_in(segment)
-                .any(|frame| is_set_aside(frame) && (*frame).may_return != ABANDONED)
-            {
-                return;
-            }
-            if !frames_in(segment).any(|frame| is_set_aside(frame)) {
-                (*segment).next = self.free;
-                self.free = segment;
-                return;
+            let set_aside = frames_in(segment).filter(|&frame| is_set_aside(frame));
+            match set_aside.map(|frame| (*frame).may_return != ABANDONED).max() {
+                Some(true) => return,
+                Some(false) => {}
+                None => {
+                    (*segment).next = self.free;
+                    self.free = segment;
+                    return;
+                }
             }
             if self.set_aside == 0 {
                 self.first_set_aside = segment;

@@ -11,7 +11,9 @@ mod texts;
 use core::cell::{Cell, UnsafeCell};
 use core::ptr;
 
-use chase_format::layout::{CallerRow, FRAMED, NONE, Node, PAGE, ROOT_SLOT, SAMPLED, UNIT};
+use chase_format::layout::{
+    CallerRow, ChunkKind, FRAMED, NONE, Node, PAGE, ROOT_SLOT, SAMPLED, UNIT,
+};
 use chase_format::writer::{NodeSpace, RowSpace};
 
 use chase_logic::hash;
@@ -223,7 +225,8 @@ impl Tree {
             self.push_node(scope, slot, folded)
         } else {
             recording::unseen(Lost::ContextUnderRoot);
-            self.find_or_add_at_root(slot)
+            let found = self.find(self.root.get(), slot);
+            if found.is_null() { self.add(self.root.get(), slot) } else { found }
         };
         if node.is_null() || !self.insert_node(node_at(scope), slot, node) {
             return ptr::null_mut();
@@ -248,11 +251,6 @@ impl Tree {
         (!timed.is_null()).then(|| unsafe { (*timed).scope_ref })
     }
 
-    fn find_or_add_at_root(&self, slot: u32) -> *mut Node {
-        let found = self.find(self.root.get(), slot);
-        if !found.is_null() { found } else { self.add(self.root.get(), slot) }
-    }
-
     fn push_node(&self, parent_ref: u32, slot: u32, scope: Option<u32>) -> *mut Node {
         // SAFETY: signals are blocked.
         let space = unsafe { &mut *self.space.get() };
@@ -264,18 +262,11 @@ impl Tree {
                 space.node(parent_ref, slot)
             }
         };
-        let node = match add(space) {
-            Some(node) => node,
-            None => {
-                if !self.more_space(space) {
-                    return ptr::null_mut();
-                }
-                match add(space) {
-                    Some(node) => node,
-                    None => return ptr::null_mut(),
-                }
-            }
-        };
+        let mut node = add(space);
+        if node.is_none() && self.more_space(space) {
+            node = add(space);
+        }
+        let Some(node) = node else { return ptr::null_mut() };
         // SAFETY: the node is new and ours; nobody reads it before it is published.
         unsafe { (*node).scope_ref = scope.unwrap_or_else(|| reference(node)) };
         space.publish();
@@ -288,13 +279,9 @@ impl Tree {
     fn more_space(&self, space: &mut NodeSpace) -> bool {
         let nodes = self.nodes.get();
         let len = if nodes == 0 { PAGE } else { (nodes * UNIT * 2).clamp(2 * PAGE, 16 * PAGE) };
-        match recording::nodes_chunk(self.owner.get(), len.next_multiple_of(PAGE)) {
-            Some(chunk) => {
-                space.enter(chunk);
-                true
-            }
-            None => false,
-        }
+        let len = len.next_multiple_of(PAGE);
+        let chunk = recording::chunk(ChunkKind::Nodes, self.owner.get(), len);
+        chunk.inspect(|&chunk| space.enter(chunk)).is_some()
     }
 
     /// Returns the number of calls made in these scopes (0: none); `None` if there are too many contexts to search.

@@ -3,9 +3,7 @@
 use core::arch::naked_asm;
 use core::ffi::c_char;
 
-use crate::process::notice_fork;
 use crate::signals::SignalsBlocked;
-use crate::thread::{self, Thread};
 use crate::thread_life::current_or_adopt;
 use crate::{marks, recording};
 use chase_logic::text::c_bytes;
@@ -32,9 +30,6 @@ unsafe extern "C" fn underscored_clone() {
 /// The name is null or ends with NUL.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn chase_mark_named(name: *const c_char) {
-    if thread::current().is_some_and(Thread::is_wiped) {
-        notice_fork();
-    }
     if name.is_null() || !recording::is_open() {
         return;
     }

@@ -15,7 +15,7 @@ use crate::thread::{self, Thread, current_or_nobody, text_limit};
 use crate::thread_life::current_or_adopt;
 use crate::traits::time_every_call;
 use crate::tree::{Kept, Text, has_text};
-use crate::{arguments, clock, cost, loading, process, recording, sites, sys};
+use crate::{arguments, clock, cost, counts, loading, process, recording, sites, sys};
 
 /// The slow half of the entry of a call whose countdown has ended. Mostly it takes a sample just like the one before,
 /// by little code: code that runs so rarely is in no cache.
@@ -101,7 +101,7 @@ struct Reason {
 #[inline(never)]
 unsafe fn enter(slot: u32, reason: Reason, sp: usize) -> *mut Frame {
     let Some(thread) = current_or_adopt() else {
-        sampling::time_calls_without_thread(slot);
+        counts::time_every_call_of_nobody(slot);
         recording::unseen(Lost::CallWithoutThread);
         return ptr::null_mut();
     };
@@ -204,12 +204,11 @@ unsafe fn enter_frame(
             if weight == 0 {
                 (*frame).began_ticks = arguments::text(slot, sp) as u64;
             }
-        } else if arguments::has(slot) {
-            let kept = thread.tree.note_argument(node, context, weight.max(1), sp);
-            if kept.is_some() {
-                (*frame).may_return = kept.place();
-                return frame.map_addr(|address| address | 1);
-            }
+        } else if arguments::has(slot)
+            && let Some(kept) = thread.tree.note_argument(node, context, weight.max(1), sp)
+        {
+            (*frame).may_return = kept.place();
+            return frame.map_addr(|address| address | 1);
         }
     }
     frame

@@ -15,11 +15,6 @@ use crate::recording::{self, Lost};
 use crate::thread::{self, Pending, Thread};
 use crate::traits::{EVERY_CALL, SPECIAL, has};
 
-/// Handles the end of `slot`'s countdown in a thread without a [`Thread`].
-pub(crate) fn time_calls_without_thread(slot: u32) {
-    time_every_call_of_nobody(slot);
-}
-
 /// Whether calls of `slot` that are not timed get frames.
 pub(crate) fn makes_frames(thread: &Thread, slot: u32) -> bool {
     thread.counts.get().is_some_and(|counts| counts.is_framed(slot))
@@ -238,7 +233,7 @@ pub(crate) fn end_announcement(thread: &Thread, announced: &Announced) {
 #[inline(never)]
 pub(crate) fn stop_countdown(slot: u32) -> u32 {
     let Some(counts) = thread::current().and_then(|thread| thread.counts.get()) else {
-        time_calls_without_thread(slot);
+        time_every_call_of_nobody(slot);
         return 0;
     };
     let Some(remaining) = counts.countdown(slot) else { return 0 };

@@ -3,7 +3,6 @@
 use core::ptr;
 
 use chase_format::layout::{ChunkKind, ObjectRecord, Segment, SkipReason, SlotRecord};
-use chase_format::writer::Writer;
 
 use super::imports::Import;
 use crate::elf::{ImportVersions, PF_R, PT_LOAD, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT};
@@ -14,12 +13,8 @@ use chase_logic::kinds::Kind;
 
 /// Writes a description to the recording; returns its record, or null if there is no room.
 pub(crate) fn write_object(contents: &[u8], id: u32) -> *mut ObjectRecord {
-    let len = Writer::chunk_len(contents.len());
-    let Some(chunk) = recording::chunk(ChunkKind::Object, id, len) else { return ptr::null_mut() };
-    // SAFETY: the chunk has room for the contents, and nobody reads it yet.
-    unsafe { ptr::copy_nonoverlapping(contents.as_ptr(), chunk.contents(), contents.len()) };
-    chunk.commit(1);
-    chunk.contents().cast()
+    let chunk = recording::write(ChunkKind::Object, id, contents, 1);
+    chunk.map_or(ptr::null_mut(), |chunk| chunk.contents().cast())
 }
 
 /// The patch of a GOT entry.

@@ -47,13 +47,6 @@ const _: () =
     assert!(recording::LARGEST / KEPT_UNIT <= u32::MAX as usize && UNIT.is_multiple_of(KEPT_UNIT));
 
 impl Kept {
-    pub(crate) const NONE: Self = Self(ptr::null_mut());
-
-    /// Whether the call is kept.
-    pub(crate) fn is_some(self) -> bool {
-        !self.0.is_null()
-    }
-
     /// Encodes it for a frame.
     pub(crate) fn place(self) -> u32 {
         ((self.0.addr() - recording::base().addr()) / KEPT_UNIT) as u32
@@ -66,10 +59,8 @@ impl Kept {
 
     /// Stores the duration of the call, which has returned.
     pub(crate) fn end(self, ticks: u64) {
-        if self.is_some() {
-            // SAFETY: rows live as long as the mapping, and are the calling thread's.
-            unsafe { (*self.0).ticks = ticks.max(1) };
-        }
+        // SAFETY: rows live as long as the mapping, and are the calling thread's.
+        unsafe { (*self.0).ticks = ticks.max(1) };
     }
 }
 
@@ -91,7 +82,7 @@ impl Tree {
             let known = self.with_argument(key(scope, slot));
             // SAFETY: it is in the table.
             let known = known.map(|entry| unsafe { (*entry).node });
-            if let Some(row) = known.or_else(|| self.short_row(node)) {
+            if let Some(row) = known.or_else(|| self.take_row(node, ArgumentHead::SHORT)) {
                 return self.insert(plain | WITH_ARGUMENT, row);
             }
         }
@@ -110,11 +101,11 @@ impl Tree {
         context: *mut Node,
         weight: u32,
         sp: usize,
-    ) -> Kept {
+    ) -> Option<Kept> {
         // SAFETY: the caller vouches for node and registers.
         let (slot, value) =
             unsafe { ((*node).slot, arguments::value((*node).slot & SLOT_MASK, sp)) };
-        let Some(row) = self.row_of(node, context, slot) else { return Kept::NONE };
+        let row = self.row_of(node, context, slot)?;
         let head = row.cast::<ArgumentHead>();
         // SAFETY: rows are this thread's, and live as long as the mapping; a handler may add to one in between.
         unsafe {
@@ -124,7 +115,7 @@ impl Tree {
             add(&raw mut (*head).weight, u64::from(weight));
             let Some(value) = value else {
                 add(&raw mut (*head).negative, u64::from(weight));
-                return Kept::NONE;
+                return None;
             };
             add(&raw mut (*head).sum, value.saturating_mul(u64::from(weight)));
             (*head).max = (*head).max.max(value);
@@ -136,10 +127,9 @@ impl Tree {
             } else {
                 (&raw mut (*row.cast::<ShortArgumentRow>()).pairs).cast()
             };
-            let Some(place) = place(head, calls, is_long) else { return Kept::NONE };
-            let pair = pairs.add(place);
+            let pair = pairs.add(place(head, calls, is_long)?);
             *pair = ArgumentPair { value, ticks: 0 };
-            Kept(pair)
+            Some(Kept(pair))
         }
     }
 
@@ -182,10 +172,6 @@ impl Tree {
         let _signals = SignalsBlocked::new();
         let row = self.take_row(node, ArgumentHead::LONG)?;
         self.insert(key(scope, slot) | WITH_ARGUMENT, row).then_some(row)
-    }
-
-    fn short_row(&self, node: *mut Node) -> Option<*mut Node> {
-        self.take_row(node, ArgumentHead::SHORT)
     }
 
     /// Replaces a short row that is full by a long one. If there is no room, the node replaces the row in the table,
