@@ -26,8 +26,8 @@ use crate::slots::keep_originals;
 use crate::thread::{Origin, Thread, WantedEvents, want_events};
 use crate::thread_life::{forget_choices, is_wanted, release, watch_ends};
 use crate::{
-    calibrate, clock, companion, loading, maps, pages, recording, sampling, sites, stack, stubs,
-    sys, thread,
+    calibrate, clock, companion, loading, pages, recording, sampling, sites, stack, stubs, sys,
+    thread,
 };
 use chase_logic::config::{Config, Syscalls};
 use chase_logic::events::{Events, Kept};
@@ -85,7 +85,9 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     let this = &mut *process::hold();
     begin_clock(this);
     let executable = find_executable(this, &auxiliary);
-    if !follow::is_wanted(config.follow, executable, argument_count, arguments) {
+    // SAFETY: these are the arguments that the dynamic linker passes.
+    let arguments = || unsafe { arguments::each(argument_count, arguments) };
+    if !follow::is_wanted(config.follow, executable, arguments()) {
         if config.syscalls != Syscalls::Off {
             find_directory(this, config.output);
             companion::decline(this.directory.as_bytes());
@@ -106,34 +108,20 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
         late::may_be_left();
         return first_call::wait(&config);
     }
-    this.boot_id = boot_id();
-    fill_meta(this);
-    this.meta.push(b"command\0");
-    for i in 0..argument_count.max(0) as usize {
-        // SAFETY: there are as many arguments.
-        let argument = c_bytes(unsafe { *arguments.add(i) });
-        this.meta.push(if i > 0 { b"\x1f" } else { b"" }).push(argument);
-    }
-    this.meta.push(b"\0");
-    find_directory(this, config.output);
-    limit_size(&config);
-    if let Err(refused) = open_in_directory(this, &config) {
-        say_refused(&config, &refused);
-        if config.syscalls == Syscalls::Require {
-            sys::exit(1);
+    fill_meta(this, arguments());
+    let own = match open(this, &config) {
+        Ok(own) => own,
+        Err(refused) => {
+            say_refused(&config, &refused);
+            if config.syscalls == Syscalls::Require {
+                sys::exit(1);
+            }
+            return;
         }
-        return;
-    }
-    this.told = Told::by(&config);
-    find_companion(this, &config);
-    // This comes before the thread has a record, so that all of its recorded life is watched. What it does here
-    // counts as chase's own.
-    let is_watched = greet_companion(this);
-    if is_watched {
+    };
+    if own.is_some() {
         core::mem::forget(starting);
     }
-    let _own = is_watched.then(Starting::begin);
-    choose_timing(this, &config);
     watch_ends(loading::find);
     let Some(main) = thread::register(&Origin::MAIN) else { return };
     calibrate::prepare();
@@ -150,14 +138,13 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
 }
 
 fn say_recording(config: &Config, this: &Process) {
-    if config.timing_is_unknown {
-        sys::write_stderr(TIMING_UNKNOWN);
-    }
-    if config.events.is_unknown {
-        sys::write_stderr(EVENTS_UNKNOWN);
-    }
-    if config.max_size_is_unknown {
-        sys::write_stderr(MAX_SIZE_UNKNOWN);
+    let not_understood = [
+        (config.timing_is_unknown, TIMING_UNKNOWN),
+        (config.events.is_unknown, EVENTS_UNKNOWN),
+        (config.max_size_is_unknown, MAX_SIZE_UNKNOWN),
+    ];
+    for (_, text) in not_understood.into_iter().filter(|(is_unknown, _)| *is_unknown) {
+        sys::write_stderr(text);
     }
     if config.verbose {
         for part in [b"chase: recording to ", this.path.as_bytes(), b"\n"] {
@@ -242,8 +229,7 @@ fn begin_late(config: Config, auxiliary: Auxiliary, attached: &[u8]) -> Result<(
         }
     }
     let attached = after_name(attached, b"CHASE_ATTACHED");
-    let is_watched = open_late(this, &config, &Late { key: b"attached", value: attached })?;
-    let _own = is_watched.then(Starting::begin);
+    let _own = open_late(this, &config, &Late { key: b"attached", value: attached })?;
     if stage < WATCHED {
         watch_ends(loading::find);
         watch_process();
@@ -276,29 +262,37 @@ struct Late<'a> {
     value: &'a [u8],
 }
 
-/// Opens the recording of a process that has run for a while, and decides how its calls are timed. Returns whether a companion
-/// watches it.
-fn open_late(this: &mut Process, config: &Config, late: &Late<'_>) -> Result<bool, Refused> {
+/// Opens the recording of a process that has run for a while, as [`open`] does.
+fn open_late(
+    this: &mut Process,
+    config: &Config,
+    late: &Late<'_>,
+) -> Result<Option<Starting>, Refused> {
     begin_clock(this);
-    this.boot_id = boot_id();
-    fill_meta(this);
-    note_command(this);
+    let mut buffer = [0u8; 4096];
+    let command = sys::read_file(c"/proc/self/cmdline", &mut buffer);
+    let command = command.strip_suffix(b"\0").unwrap_or(command);
+    fill_meta(this, command.split(|&byte| byte == 0));
     this.meta.push(late.key).push(b"\0").push(late.value).push(b"\0");
+    let own = open(this, config)?;
+    if own.is_some() {
+        companion::watch_all(true);
+    }
+    Ok(own)
+}
+
+/// Opens the recording, finds a companion, and decides how calls are timed. If a companion watches the process, what this
+/// thread does counts as chase's own as long as the result lives.
+fn open(this: &mut Process, config: &Config) -> Result<Option<Starting>, Refused> {
     find_directory(this, config.output);
-    limit_size(config);
+    recording::limit_to(if config.max_size == 0 { u64::MAX } else { config.max_size });
     open_in_directory(this, config)?;
     this.told = Told::by(config);
     find_companion(this, config);
-    let is_watched = greet_companion(this);
-    if is_watched {
-        companion::watch_all(true);
-    }
+    // This comes before the thread has a record, so that all of its recorded life is watched.
+    let own = greet_companion(this).then(Starting::begin);
     choose_timing(this, config);
-    Ok(is_watched)
-}
-
-fn limit_size(config: &Config) {
-    recording::limit_to(if config.max_size == 0 { u64::MAX } else { config.max_size });
+    Ok(own)
 }
 
 /// Returns what follows `name=` in a list of NUL-terminated strings; empty if it isn't there.
@@ -374,7 +368,9 @@ fn say_refused(config: &Config, refused: &Refused) {
     }
 }
 
-fn fill_meta(this: &mut Process) {
+/// Stores what is known of the process from its start on. `command`: its command line.
+fn fill_meta<'a>(this: &mut Process, command: impl Iterator<Item = &'a [u8]>) {
+    this.boot_id = boot_id();
     let names = sys::system_names();
     let mut buffer = [0u8; 4096];
     let directory = sys::working_directory(&mut buffer);
@@ -393,18 +389,11 @@ fn fill_meta(this: &mut Process) {
     entry(b"host", c_field(&names.nodename));
     entry(b"kernel", c_field(&names.release));
     entry(b"writer", writer.as_bytes());
-}
-
-/// Stores the command line as the kernel shows it.
-fn note_command(this: &mut Process) {
-    let mut buffer = [0u8; 4096];
-    let arguments = sys::read_file(c"/proc/self/cmdline", &mut buffer);
-    let arguments = arguments.strip_suffix(b"\0").unwrap_or(arguments);
-    this.meta.push(b"command\0");
-    for (i, argument) in arguments.split(|&byte| byte == 0).enumerate() {
-        this.meta.push(if i > 0 { b"\x1f" } else { b"" }).push(argument);
+    meta.push(b"command\0");
+    for (i, argument) in command.enumerate() {
+        meta.push(if i > 0 { b"\x1f" } else { b"" }).push(argument);
     }
-    this.meta.push(b"\0");
+    meta.push(b"\0");
 }
 
 /// Determines the absolute path of the directory for recordings. A relative one is first looked for where the parent
@@ -416,11 +405,10 @@ fn find_directory(this: &mut Process, output: &[u8]) {
         directory.push(relative);
         return;
     }
-    let (parent, ..) = sys::family();
-    let mut maps_path = Text::<32>::new();
-    maps_path.push(b"/proc/").push_number(u64::from(parent)).push(b"/maps");
-    maps::for_each_line(maps_path.as_c_str(), |line| {
-        let Some(path) = recording_in(line) else { return false };
+    follow::parent_maps(|path| {
+        if !is_recording(path) {
+            return false;
+        }
         let name_len = file_name(path).len() + 1;
         let parent_directory = path.get(..path.len().saturating_sub(name_len)).unwrap_or(b"");
         if parent_directory.ends_with(relative) {
@@ -434,11 +422,9 @@ fn find_directory(this: &mut Process, output: &[u8]) {
     }
 }
 
-/// Returns the path in a line of `maps` if it is that of a recording.
-fn recording_in(line: &[u8]) -> Option<&[u8]> {
-    let path = line.get(line.iter().position(|&byte| byte == b'/')?..)?;
-    let stem = file_name(path).strip_suffix(EXTENSION.as_bytes())?;
-    stem.ends_with(b".").then_some(path)
+/// Whether a path is that of a recording.
+fn is_recording(path: &[u8]) -> bool {
+    file_name(path).strip_suffix(EXTENSION.as_bytes()).is_some_and(|stem| stem.ends_with(b"."))
 }
 
 /// Finds or starts a companion, and stores the outcome in the recording.

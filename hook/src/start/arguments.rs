@@ -1,9 +1,22 @@
 //! The arguments that the dynamic linker passes to constructors.
 
 use crate::readable::Reader;
+use chase_logic::text::c_bytes;
 
 /// More arguments than the kernel accepts.
 const TOO_MANY: i32 = 1 << 26;
+
+/// Returns the arguments.
+///
+/// # Safety
+/// They are those of a program: there are `count` of them.
+pub(super) unsafe fn each(
+    count: i32,
+    arguments: *const usize,
+) -> impl Iterator<Item = &'static [u8]> {
+    // SAFETY: the caller vouches for the number.
+    (0..count.max(0) as usize).map(move |at| c_bytes(unsafe { *arguments.add(at) }))
+}
 
 /// Whether these are the arguments of a program, as glibc passes them to constructors. Others, like musl, pass none,
 /// so the values are arbitrary.

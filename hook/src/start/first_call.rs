@@ -10,7 +10,6 @@ use chase_format::layout::PAGE;
 
 use super::{Late, leave_out_unwanted, open_late};
 use crate::arch::{on_stack, vector_area_len, with_vectors_saved};
-use crate::companion::Starting;
 use crate::cost::{self, Spent};
 use crate::process::{self, watch_process};
 use crate::recording::Refused;
@@ -86,14 +85,13 @@ unsafe fn record_from_here(stack: *mut u8) {
         || opened = open_late(this, &config, &Late { key: b"begun on", value: config.start_on });
     // SAFETY: the caller vouches for the stack.
     unsafe { on_stack(stack, open) };
-    let is_watched = match opened {
-        Ok(is_watched) => is_watched,
+    let _own = match opened {
+        Ok(own) => own,
         Err(refused) => {
             super::say_refused(&config, &refused);
             return loading::stop_watching();
         }
     };
-    let _own = is_watched.then(Starting::begin);
     let origin = origin_of_found();
     let Some(thread) = thread::register(&origin) else { return loading::stop_watching() };
     thread::expect_several(thread);

@@ -3,9 +3,9 @@
 //! The only thing passed on from process to process is the environment, which is the application's. So the rule is
 //! applied to what the kernel shows of the parent: whether it has this library, or a recording, mapped.
 
-use super::recording_in;
+use super::is_recording;
 use crate::{maps, sys};
-use chase_logic::text::{Text, c_bytes, file_name, glob};
+use chase_logic::text::{Text, file_name, glob};
 
 /// The maximum length of a command line; longer ones are cut before patterns are applied.
 const COMMAND: usize = 4096;
@@ -14,9 +14,8 @@ const COMMAND: usize = 4096;
 /// mapped; a list: if an item matches, or the parent is recorded.
 pub(super) fn is_wanted(
     rule: &[u8],
-    executable: &[u8],
-    argument_count: i32,
-    arguments: *const usize,
+    executable: &'static [u8],
+    arguments: impl Iterator<Item = &'static [u8]>,
 ) -> bool {
     match rule {
         b"" | b"all" => true,
@@ -24,10 +23,7 @@ pub(super) fn is_wanted(
             let own = own_path();
             !parent_maps(|path| path == own.as_bytes())
         }
-        list => {
-            is_named(list, executable, argument_count, arguments)
-                || parent_maps(|path| recording_in(path).is_some())
-        }
+        list => is_named(list, executable, arguments) || parent_maps(is_recording),
     }
 }
 
@@ -39,12 +35,14 @@ pub(super) fn forks_are_wanted(rule: &[u8]) -> bool {
 /// Whether an item of the comma-separated list matches the program. Items are globs: with a space, for the command
 /// line; with a slash, for the executable's path; otherwise for its file name, or that of the first or second
 /// argument (an interpreter's script).
-fn is_named(list: &[u8], executable: &[u8], argument_count: i32, arguments: *const usize) -> bool {
+fn is_named(
+    list: &[u8],
+    executable: &'static [u8],
+    arguments: impl Iterator<Item = &'static [u8]>,
+) -> bool {
     let mut command = Text::<COMMAND>::new();
     let mut names = [file_name(executable), b"", b""];
-    for i in 0..argument_count.max(0) as usize {
-        // SAFETY: there are as many arguments.
-        let argument = c_bytes(unsafe { *arguments.add(i) });
+    for (i, argument) in arguments.enumerate() {
         command.push(if i > 0 { b" " } else { b"" }).push(argument);
         if let Some(name) = names.get_mut(1 + i) {
             *name = file_name(argument);
@@ -61,9 +59,9 @@ fn is_named(list: &[u8], executable: &[u8], argument_count: i32, arguments: *con
     })
 }
 
-/// Whether `f` is true of the path of any file that the parent has mapped. False if the parent's mappings can't be
-/// read.
-fn parent_maps(mut f: impl FnMut(&[u8]) -> bool) -> bool {
+/// Whether `f` is true of the path of any file that the parent has mapped; it is called no more after that. False if the
+/// parent's mappings can't be read.
+pub(super) fn parent_maps(mut f: impl FnMut(&[u8]) -> bool) -> bool {
     let (parent, ..) = sys::family();
     let mut file = Text::<32>::new();
     file.push(b"/proc/").push_number(u64::from(parent)).push(b"/maps");
