@@ -76,10 +76,14 @@ impl Thread {
         FramesDown { at: self.head.top.load(Ordering::Relaxed) }
     }
 
+    /// Returns the frames of open calls, innermost first, and where their return addresses were.
+    fn open_frames(&self) -> impl Iterator<Item = (*mut Frame, usize)> {
+        self.frames().map(|frame| (frame, sp_of(frame))).filter(|&(_, at)| at > MOVED)
+    }
+
     /// Whether a call made at this stack pointer has a frame.
     pub(crate) fn has_frame_at(&self, sp: usize) -> bool {
-        // SAFETY: frames below `top` are initialised.
-        self.frames().any(|frame| unsafe { (*frame).sp.load(Ordering::Relaxed) } == sp)
+        self.open_frames().any(|(_, at)| at == sp)
     }
 
     /// Moves `top` down past frames that have ended.
@@ -150,14 +154,12 @@ impl Thread {
 
     /// Returns the node of the innermost open call that had begun by then, of those whose beginning was timed.
     pub(crate) fn innermost_since(&self, ticks: u64) -> Option<*mut Node> {
-        // SAFETY: frames below `top` are initialised, and those that are not free are live.
-        let is_open = |frame: &*mut Frame| unsafe {
-            (**frame).sp.load(Ordering::Relaxed) > MOVED
-                && is_timed(*frame)
-                && (**frame).start_ticks <= ticks
+        // SAFETY: frames of open calls are live.
+        let had_begun = |&(frame, _): &(*mut Frame, usize)| unsafe {
+            is_timed(frame) && (*frame).start_ticks <= ticks
         };
         // SAFETY: as above.
-        self.frames().find(is_open).map(|frame| unsafe { (*frame).node })
+        self.open_frames().find(had_begun).map(|(frame, _)| unsafe { (*frame).node })
     }
 
     /// Releases the innermost frame, whose call is recorded. Frames below that have ended are released by the next
@@ -175,12 +177,8 @@ impl Thread {
     /// the frame. Frames that are claimed but not filled look the same, so the node's number of calls decides whether
     /// one is missing.
     fn count_unrecorded_ends(&self) {
-        let is_free = |&frame: &*mut Frame| {
-            // SAFETY: frames below `top` are initialised.
-            unsafe { (*frame).sp.load(Ordering::Relaxed) == FREE }
-        };
-        for frame in self.frames().take_while(is_free) {
-            // SAFETY: as above; the node is one of this thread's, or null where the frame was never used.
+        for frame in self.frames().take_while(|&frame| sp_of(frame) == FREE) {
+            // SAFETY: frames below `top` are initialised; the node is one of this thread's, or null where the frame was never used.
             unsafe {
                 let node = (*frame).node;
                 if !node.is_null() && !is_sampled(node) && self.misses_call(node) {
@@ -198,7 +196,7 @@ impl Thread {
     unsafe fn misses_call(&self, node: *mut Node) -> bool {
         let is_open = |&frame: &*mut Frame| {
             // SAFETY: frames below `top` are initialised.
-            unsafe { (*frame).sp.load(Ordering::Relaxed) >= MOVED && (*frame).node == node }
+            sp_of(frame) >= MOVED && unsafe { (*frame).node } == node
         };
         let open = self.frames().filter(is_open).count() as u64;
         // SAFETY: the caller vouches for the node.
@@ -233,6 +231,12 @@ impl Thread {
             }
         }
     }
+}
+
+/// Returns [`Frame::sp`] of a frame below its thread's top.
+fn sp_of(frame: *const Frame) -> usize {
+    // SAFETY: such frames are initialised, and stay mapped.
+    unsafe { (*frame).sp.load(Ordering::Relaxed) }
 }
 
 /// Whether the call's beginning was timed.

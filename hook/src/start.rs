@@ -23,7 +23,7 @@ use crate::process::{self, Process, greet_companion, open_recording, watch_proce
 use crate::recording::Refused;
 use crate::signals::SignalsBlocked;
 use crate::slots::keep_originals;
-use crate::thread::{Origin, Thread, WantedEvents, want_events};
+use crate::thread::{Origin, Thread, want_events};
 use crate::thread_life::{forget_choices, is_wanted, release, watch_ends};
 use crate::{
     calibrate, clock, companion, loading, pages, recording, sampling, sites, stack, stubs, sys,
@@ -163,12 +163,7 @@ fn keep_events(this: &mut Process, events: &Events, max_size: u64) {
     if events.kept == Kept::Off {
         entry.push(b"off");
     } else {
-        want_events(&WantedEvents {
-            limit_ns: events.limit_ns,
-            bytes,
-            keeps_first: events.keeps_first,
-            has_chosen: events.has_chosen,
-        });
+        want_events(events, bytes);
         entry.push_number(events.limit_ns).push(b" ns, ");
         entry.push(if events.keeps_first { b"first " } else { b"last " });
         entry.push_number(bytes).push(b" bytes");

@@ -36,9 +36,7 @@ use crate::stack::Stack;
 use crate::tree::{FIRST_ENTRIES, Tree};
 use crate::{abi, clock, cost, pages, recording, sys};
 
-pub(crate) use self::events::{
-    Events, Wanted as WantedEvents, renew as renew_events, want as want_events,
-};
+pub(crate) use self::events::{Events, renew as renew_events, want as want_events};
 pub(crate) use self::kept::{discard_copy, keep_copy, restore, uncredited};
 pub(crate) use self::long_calls::{ask_limit, record_texts, set_ask_limit, text_limit};
 pub(crate) use self::off_cpu::{LEAST_COST, is_on as is_asking, start as start_asking};

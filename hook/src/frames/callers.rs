@@ -1,9 +1,8 @@
 //! The open library calls around a call, and the place that a call is made from.
 
-use core::sync::atomic::Ordering;
-
 use chase_format::layout::Node;
 
+use super::sp_of;
 use crate::abi::MOVED;
 use crate::sites;
 use crate::stubs::is_exit;
@@ -37,8 +36,7 @@ impl Thread {
         let mut count = 0;
         for frame in self.frames().take(LOOK_AT) {
             // SAFETY: frames below `top` are initialised.
-            let (at, address) =
-                unsafe { ((*frame).sp.load(Ordering::Relaxed), (*frame).return_address) };
+            let (at, address) = (sp_of(frame), unsafe { (*frame).return_address });
             let encloses = at > MOVED && at > sp && self.holds(at) && self.holds(sp);
             // The return address of a tail call is our exit; that of the application is in its caller's frame.
             if !encloses || is_exit(address) {

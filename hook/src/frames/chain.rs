@@ -113,8 +113,7 @@ impl Thread {
     pub(crate) fn release_segments(&self) -> bool {
         self.subtract_moved_calls();
         self.drop_ended_frames();
-        // SAFETY: frames below `top` are initialised.
-        if self.frames().any(|frame| unsafe { (*frame).sp.load(Ordering::Relaxed) } > MOVED) {
+        if self.open_frames().next().is_some() {
             return false;
         }
         // SAFETY: no frame is live, so nothing refers to the segments.

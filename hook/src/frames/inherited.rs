@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering;
 
 use chase_format::layout::{FRAMED, INHERITED, SAMPLED};
 
-use super::is_timed;
+use super::{is_timed, sp_of};
 use crate::abi::{DEAD, FRAME, Frame, MOVED, SEGMENT, segment_of};
 use crate::node::add_unwound;
 use crate::thread::Thread;
@@ -26,24 +26,16 @@ pub(crate) struct OpenCalls {
 impl Thread {
     /// Lists the open frames, innermost first, before a fork's child gets a recording of its own.
     pub(crate) fn open_calls(&self) -> OpenCalls {
-        for frame in self.frames() {
+        for frame in self.frames().filter(|&frame| sp_of(frame) == MOVED) {
+            // The parent accounts for this call.
             // SAFETY: frames below `top` are initialised.
-            unsafe {
-                // The parent accounts for this call.
-                if (*frame).sp.load(Ordering::Relaxed) == MOVED {
-                    (*frame).sp.store(DEAD, Ordering::Relaxed);
-                }
-            }
+            unsafe { (*frame).sp.store(DEAD, Ordering::Relaxed) };
         }
-        let live = |frame: &*mut Frame| {
-            // SAFETY: frames below `top` are initialised.
-            unsafe { (**frame).sp.load(Ordering::Relaxed) > MOVED }
-        };
-        let capacity = self.frames().filter(live).count();
+        let capacity = self.open_frames().count();
         let list = pages::allocate(capacity.max(1) * size_of::<OpenCall>()).cast::<OpenCall>();
         let mut len = 0;
         if !list.is_null() {
-            for frame in self.frames().filter(live).take(capacity) {
+            for (frame, _) in self.open_frames().take(capacity) {
                 // SAFETY: `len` stays below the capacity; the node is in the old recording.
                 unsafe {
                     let slot = (*(*frame).node).slot & !(SAMPLED | FRAMED);
@@ -81,8 +73,8 @@ impl Thread {
                 segment_of((self.head.top.load(Ordering::Relaxed) - FRAME) as *const Frame);
             while !(*segment).previous.is_null() {
                 let last = ((*segment).previous as usize + SEGMENT - FRAME) as *const Frame;
-                let live = (*last).sp.load(Ordering::Relaxed) > MOVED;
-                (*segment).node = if live { (*last).node } else { self.tree.root.get() };
+                (*segment).node =
+                    if sp_of(last) > MOVED { (*last).node } else { self.tree.root.get() };
                 segment = (*segment).previous;
             }
             (*segment).node = self.tree.root.get();

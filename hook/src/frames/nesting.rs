@@ -5,11 +5,9 @@
 //! stacks, as coroutines do. Whenever an outer call is seen to run or to return, the inner ones are accounted for as
 //! abandoned: their time ends there. So no time of a thread is attributed twice, whatever it does with its stacks.
 
-use core::sync::atomic::Ordering;
-
 use chase_format::layout::Node;
 
-use super::{is_timed, mark_dead};
+use super::{is_timed, mark_dead, sp_of};
 use crate::abi::{Frame, MOVED};
 use crate::arch::set_context;
 use crate::clock;
@@ -54,12 +52,7 @@ impl Thread {
     fn continue_at(&self, sp: usize, named: Option<usize>, now: impl Fn() -> u64) -> *mut Node {
         self.drop_ended_frames();
         let mut found = self.tree.root.get();
-        for frame in self.frames() {
-            // SAFETY: frames below `top` are initialised.
-            let at = unsafe { (*frame).sp.load(Ordering::Relaxed) };
-            if at <= MOVED {
-                continue;
-            }
+        for (frame, at) in self.open_frames() {
             let fate = if named == Some(frame as usize) {
                 Fate::Encloses
             } else {
@@ -67,7 +60,7 @@ impl Thread {
             };
             match fate {
                 Fate::Encloses => {
-                    // SAFETY: as above.
+                    // SAFETY: frames of open calls are live.
                     found = unsafe { (*frame).node };
                     break;
                 }
@@ -104,20 +97,18 @@ impl Thread {
 
     /// Releases a frame whose call has ended and is recorded, and abandons the calls further in.
     pub(crate) fn leave(&self, frame: *mut Frame, now_ticks: u64) {
-        // SAFETY: the frame is this thread's.
-        let sp = unsafe { (*frame).sp.load(Ordering::Relaxed) };
+        let sp = sp_of(frame);
         // (Otherwise a signal handler has released it already.)
         let was_live = sp > MOVED;
         for inner in self.frames().take_while(|&inner| was_live && inner != frame) {
-            // SAFETY: frames below `top` are initialised.
-            let at = unsafe { (*inner).sp.load(Ordering::Relaxed) };
+            let at = sp_of(inner);
             if at > MOVED {
                 // Calls deeper on this stack can't be running.
                 let is_deeper = at < sp && self.holds(at) && self.holds(sp);
                 self.abandon(inner, now_ticks, !(is_deeper && deeper_calls_are_over()));
             }
         }
-        // SAFETY: as above.
+        // SAFETY: the frame is this thread's.
         unsafe { mark_dead(frame) };
         self.drop_ended_frames();
         self.refresh_set_aside();
@@ -127,12 +118,8 @@ impl Thread {
     /// Abandons all calls on the thread's own stack, once the start routine has ended.
     pub(crate) fn abandon_own_stack(&self) {
         self.count_unrecorded_ends();
-        for frame in self.frames() {
-            // SAFETY: frames below `top` are initialised.
-            let at = unsafe { (*frame).sp.load(Ordering::Relaxed) };
-            if at > MOVED && self.holds(at) {
-                self.abandon(frame, clock::now(), !deeper_calls_are_over());
-            }
+        for (frame, _) in self.open_frames().filter(|&(_, at)| self.holds(at)) {
+            self.abandon(frame, clock::now(), !deeper_calls_are_over());
         }
         self.drop_ended_frames();
         self.refresh_set_aside();

@@ -17,7 +17,7 @@ use core::sync::atomic::Ordering;
 use chase_format::layout::Node;
 
 use super::{is_timed, mark_dead};
-use crate::abi::{Frame, MOVED, SEGMENT, Segment, segment_of};
+use crate::abi::{Frame, SEGMENT, Segment, segment_of};
 use crate::recording::{self, Lost};
 use crate::segments::{
     ABANDONED, ELSEWHERE, WITHOUT_JUMP, is_set_aside, return_in_other_segment, stop_assuming_over,
@@ -62,12 +62,10 @@ impl Thread {
             if at.is_multiple_of(SEGMENT) || !is_set_aside(at as *const Frame) {
                 return;
             }
-            let live = self.frames().find(|&frame| (*frame).sp.load(Ordering::Relaxed) > MOVED);
-            let (sp, node): (usize, *mut Node) = live
-                .map_or((usize::MAX, self.tree.root.get()), |frame| {
-                    ((*frame).sp.load(Ordering::Relaxed), (*frame).node)
-                });
-            while live.is_none_or(|live| live as usize != at) {
+            let live = self.open_frames().next();
+            let (sp, node): (usize, *mut Node) =
+                live.map_or((usize::MAX, self.tree.root.get()), |(live, sp)| (sp, (*live).node));
+            while live.is_none_or(|(live, _)| live as usize != at) {
                 if at.is_multiple_of(SEGMENT) {
                     let segment = at as *mut Segment;
                     (*segment).sp.store(sp, Ordering::Relaxed);

@@ -51,10 +51,12 @@ static ATTACHMENT: Own = Own(Attachment {
     is_recording: AtomicU32::new(0),
 });
 
+fn say(order: &mut Order, text: &[u8]) {
+    order.reason.iter_mut().zip(text).for_each(|(to, from)| *to = *from);
+}
+
 fn refuse(order: &mut Order, doing: &str, errno: i32) {
-    for (to, from) in order.reason.iter_mut().zip(doing.bytes()) {
-        *to = from;
-    }
+    say(order, doing.as_bytes());
     order.errno = errno as u64;
     order.result = REFUSED;
 }
@@ -156,8 +158,6 @@ unsafe extern "C" fn detach(order: *mut Order) {
     // a pad.
     let mut text = Text::<112>::new();
     text.push_number(restored).push(b" ").push_number(inside);
-    for (to, from) in order.reason.iter_mut().zip(text.as_bytes()) {
-        *to = *from;
-    }
+    say(order, text.as_bytes());
     order.result = DONE;
 }

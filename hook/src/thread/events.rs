@@ -38,20 +38,11 @@ static HAS_CHOSEN: AtomicBool = AtomicBool::new(false);
 static BYTES: AtomicU64 = AtomicU64::new(0);
 static REMAINING: AtomicU64 = AtomicU64::new(0);
 
-/// Which events to record.
-pub(crate) struct Wanted {
-    /// Shorter calls are not recorded.
-    pub(crate) limit_ns: u64,
-    pub(crate) bytes: u64,
-    pub(crate) keeps_first: bool,
-    pub(crate) has_chosen: bool,
-}
-
-/// Begins to record events. Called while there is only one thread.
-pub(crate) fn want(wanted: &Wanted) {
+/// Begins to record these events, in so many bytes. Called while there is only one thread.
+pub(crate) fn want(wanted: &chase_logic::events::Events, bytes: u64) {
     KEEPS_FIRST.store(wanted.keeps_first, Ordering::Relaxed);
     HAS_CHOSEN.store(wanted.has_chosen, Ordering::Relaxed);
-    BYTES.store(wanted.bytes, Ordering::Relaxed);
+    BYTES.store(bytes, Ordering::Relaxed);
     LIMIT_NS.store(wanted.limit_ns, Ordering::Relaxed);
     // No counter has less than one tick per ns.
     LIMIT_TICKS.store(wanted.limit_ns, Ordering::Relaxed);
