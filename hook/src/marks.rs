@@ -4,28 +4,25 @@ use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use chase_format::layout::{ChunkKind, MARK_NAME, MarkName, NONE, PAGE};
-use chase_format::writer::{Chunk, records_per_chunk};
 
 use crate::lock::{Fork, Lock};
-use crate::recording;
+use crate::recording::{self, Records};
 
 /// The maximum number of names, and the size of their hash table.
 const MOST: usize = 512;
 const PLACES: usize = 2 * MOST;
 const CHUNK: usize = 2 * PAGE;
-const PER_CHUNK: usize = records_per_chunk(CHUNK, size_of::<MarkName>());
 
 struct State {
     /// Name and number, by hash.
     known: [(*mut MarkName, u32); PLACES],
     count: u32,
-    chunk: Option<Chunk>,
-    used: usize,
+    records: Records<MarkName, CHUNK>,
 }
 
 impl State {
     const EMPTY: Self =
-        Self { known: [(ptr::null_mut(), 0); PLACES], count: 0, chunk: None, used: 0 };
+        Self { known: [(ptr::null_mut(), 0); PLACES], count: 0, records: Records::NONE };
 }
 
 #[unsafe(link_section = ".bss.large")]
@@ -59,16 +56,10 @@ impl State {
         if self.count as usize >= MOST {
             return None;
         }
-        let chunk = match self.chunk.filter(|_| self.used < PER_CHUNK) {
-            Some(chunk) => chunk,
-            None => {
-                let chunk = recording::chunk(ChunkKind::Marks, NONE, CHUNK)?;
-                chunk.commit(PER_CHUNK);
-                (self.chunk, self.used) = (Some(chunk), 0);
-                chunk
-            }
+        let record = match self.records.next() {
+            Some(record) => record,
+            None => self.records.enter(recording::chunk(ChunkKind::Marks, NONE, CHUNK)?),
         };
-        let record = chunk.contents().cast::<MarkName>().wrapping_add(self.used);
         // SAFETY: the chunk has room for it, and nobody else writes there.
         unsafe {
             (*record).len = name.len() as u32;
@@ -77,7 +68,6 @@ impl State {
         }
         ARE_KNOWN.store(true, Ordering::Relaxed);
         let number = self.count;
-        self.used += 1;
         self.count += 1;
         if let Some(place) = self.known.get_mut(at) {
             *place = (record, number);
@@ -99,7 +89,7 @@ pub(crate) fn renew() {
     }
     let state = &mut *MARKS.hold();
     state.known.fill((ptr::null_mut(), 0));
-    (state.count, state.chunk, state.used) = (0, None, 0);
+    (state.count, state.records) = (0, Records::NONE);
 }
 
 /// Handles the lock in a fork.

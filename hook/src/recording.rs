@@ -9,6 +9,7 @@
 mod cut_off;
 mod lost;
 mod place;
+mod records;
 
 use core::ops::Range;
 use core::ptr;
@@ -16,12 +17,13 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use chase_format::layout::{
     ChunkKind, Header, NONE, OriginRecord, PAGE, STOP_CONFINED, STOP_LIMIT, STOP_NO_MEMORY,
-    STOP_NO_SPACE, THREAD_LIVE, ThreadRecord, UNIT,
+    STOP_NO_SPACE, THREAD_LIVE, ThreadRecord,
 };
-use chase_format::writer::{Chunk, Writer, records_per_chunk};
+use chase_format::writer::{Chunk, Writer};
 
 pub(crate) use self::cut_off::end_if_gone;
 pub(crate) use self::lost::{Lost, add_unseen, times_unseen, unseen};
+pub(crate) use self::records::Records;
 use crate::abi::BASE;
 use crate::lock::{Fork, Lock};
 use crate::signals::SignalsBlocked;
@@ -48,7 +50,7 @@ const ADDRESS_SPACE_SHARE: u64 = 8;
 
 /// How many chunks of thread records have their threads' names read at the end.
 const NAMED_CHUNKS: usize = 16;
-const THREADS_PER_CHUNK: usize = records_per_chunk(PAGE, UNIT);
+type Threads = Records<ThreadRecord, PAGE>;
 
 struct State {
     writer: Writer,
@@ -57,13 +59,11 @@ struct State {
     identity: (u64, u64),
     /// The length of the file and its mapping.
     length: usize,
-    threads: Option<Chunk>,
-    threads_used: usize,
+    threads: Threads,
     thread_count: u32,
     /// The first chunks of thread records.
     first_threads: [Option<Chunk>; NAMED_CHUNKS],
-    origins: Option<Chunk>,
-    origins_used: usize,
+    origins: Records<OriginRecord, { 4 * PAGE }>,
 }
 
 static RECORDING: Lock<State> = Lock::new(State {
@@ -71,12 +71,10 @@ static RECORDING: Lock<State> = Lock::new(State {
     path: Text::new(),
     identity: (0, 0),
     length: 0,
-    threads: None,
-    threads_used: 0,
+    threads: Records::NONE,
     thread_count: 0,
     first_threads: [None; NAMED_CHUNKS],
-    origins: None,
-    origins_used: 0,
+    origins: Records::NONE,
 });
 
 /// Whether there is a recording.
@@ -188,8 +186,7 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
     state.path = *path;
     state.identity = sys::file_identity(fd).unwrap_or_default();
     state.length = length;
-    (state.threads, state.threads_used, state.thread_count) = (None, 0, 0);
-    (state.origins, state.origins_used) = (None, 0);
+    (state.threads, state.thread_count, state.origins) = (Records::NONE, 0, Records::NONE);
     state.first_threads = [None; NAMED_CHUNKS];
     // SAFETY: the first `room` bytes of the mapping are populated, zero and ours alone.
     state.writer = unsafe { Writer::begin(base, room, header) };
@@ -382,21 +379,17 @@ pub(crate) fn trim() {
 /// Returns an empty thread record and its number; `None` if there is no room. Signals are blocked.
 pub(crate) fn thread_record() -> Option<(*mut ThreadRecord, u32)> {
     let state = &mut *RECORDING.hold();
-    let chunk = match state.threads.filter(|_| state.threads_used < THREADS_PER_CHUNK) {
-        Some(chunk) => chunk,
+    let record = match state.threads.next() {
+        Some(record) => record,
         None => {
             let chunk = append(state, ChunkKind::Threads, NONE, PAGE)?;
-            chunk.commit(THREADS_PER_CHUNK);
-            (state.threads, state.threads_used) = (Some(chunk), 0);
             if let Some(free) = state.first_threads.iter_mut().find(|place| place.is_none()) {
                 *free = Some(chunk);
             }
-            chunk
+            state.threads.enter(chunk)
         }
     };
-    let record = chunk.contents().cast::<ThreadRecord>().wrapping_add(state.threads_used);
     let index = state.thread_count;
-    state.threads_used += 1;
     state.thread_count += 1;
     Some((record, index))
 }
@@ -412,7 +405,7 @@ pub(crate) fn note_names() {
     }
     for chunk in state.first_threads.iter().flatten() {
         let records = chunk.contents().cast::<ThreadRecord>();
-        for record in (0..THREADS_PER_CHUNK).map(|i| records.wrapping_add(i)) {
+        for record in (0..Threads::PER_CHUNK).map(|i| records.wrapping_add(i)) {
             // SAFETY: the records are in the mapping. A thread that ends meanwhile writes the
             // same name.
             unsafe {
@@ -430,21 +423,14 @@ pub(crate) fn note_names() {
 /// Returns an empty record for what was observed of a thread's creation; `None` if there is no room. Signals are
 /// blocked.
 pub(crate) fn origin_record() -> Option<*mut OriginRecord> {
-    const CHUNK: usize = 4 * PAGE;
-    const PER_CHUNK: usize = records_per_chunk(CHUNK, size_of::<OriginRecord>());
     let state = &mut *RECORDING.hold();
-    let chunk = match state.origins.filter(|_| state.origins_used < PER_CHUNK) {
-        Some(chunk) => chunk,
+    Some(match state.origins.next() {
+        Some(record) => record,
         None => {
-            let chunk = append(state, ChunkKind::Origins, NONE, CHUNK)?;
-            chunk.commit(PER_CHUNK);
-            (state.origins, state.origins_used) = (Some(chunk), 0);
-            chunk
+            let chunk = append(state, ChunkKind::Origins, NONE, 4 * PAGE)?;
+            state.origins.enter(chunk)
         }
-    };
-    let record = chunk.contents().cast::<OriginRecord>().wrapping_add(state.origins_used);
-    state.origins_used += 1;
-    Some(record)
+    })
 }
 
 /// Appends a chunk that holds `contents`; returns false if there is no room. Signals are blocked.

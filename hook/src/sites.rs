@@ -7,9 +7,9 @@ use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use chase_format::layout::{ChunkKind, FIRST_SITE, NONE, PAGE, SITE_USED, SiteRecord};
-use chase_format::writer::{Chunk, records_per_chunk};
 
 use crate::lock::{Fork, Lock};
+use crate::recording::Records;
 use crate::signals::SignalsBlocked;
 use crate::{clock, recording, stubs};
 
@@ -17,7 +17,6 @@ use crate::{clock, recording, stubs};
 /// no free one are recorded without their place.
 const PLACES: usize = 1 << 15;
 const PROBES: usize = 32;
-const PER_CHUNK: usize = records_per_chunk(PAGE, size_of::<SiteRecord>());
 
 /// Whether contexts are told apart by places.
 static ON: AtomicBool = AtomicBool::new(false);
@@ -32,13 +31,7 @@ struct Site {
 static SITES: [Site; PLACES] =
     [const { Site { address: AtomicUsize::new(0), slot: AtomicU32::new(0) } }; PLACES];
 
-/// Where records are written, and how many are in the chunk.
-struct State {
-    chunk: Option<Chunk>,
-    used: usize,
-}
-
-static RECORDS: Lock<State> = Lock::new(State { chunk: None, used: 0 });
+static RECORDS: Lock<Records<SiteRecord, PAGE>> = Lock::new(Records::NONE);
 
 /// Sets whether contexts are told apart by places, before a recording begins.
 pub(crate) fn tell_apart(on: bool) {
@@ -94,14 +87,14 @@ fn find(slot: u32, address: usize) -> Option<u32> {
 #[inline(never)]
 fn add(slot: u32, address: usize) -> u32 {
     let _signals = SignalsBlocked::new();
-    let state = &mut *RECORDS.hold();
+    let records = &mut *RECORDS.hold();
     if let Some(number) = find(slot, address) {
         return number;
     }
     for at in places(slot, address) {
         let Some(site) = SITES.get(at) else { break };
         if site.address.load(Ordering::Relaxed) == 0 {
-            if !state.write(at, slot, address) {
+            if !write(records, at, slot, address) {
                 break;
             }
             site.slot.store(slot, Ordering::Relaxed);
@@ -112,49 +105,37 @@ fn add(slot: u32, address: usize) -> u32 {
     slot
 }
 
-impl State {
-    /// Writes the record of a place. Returns false if there is no room.
-    fn write(&mut self, at: usize, slot: u32, address: usize) -> bool {
-        let chunk = match self.chunk.filter(|_| self.used < PER_CHUNK) {
-            Some(chunk) => chunk,
-            None => {
-                let Some(chunk) = recording::chunk(ChunkKind::Sites, NONE, PAGE) else {
-                    return false;
-                };
-                chunk.commit(PER_CHUNK);
-                (self.chunk, self.used) = (Some(chunk), 0);
-                chunk
-            }
-        };
-        let record = chunk.contents().cast::<SiteRecord>().wrapping_add(self.used);
-        self.used += 1;
-        // SAFETY: the chunk has room for it, and nobody else writes there.
-        unsafe {
-            ptr::write(
-                record,
-                SiteRecord {
-                    slot: FIRST_SITE + at as u32,
-                    of: slot,
-                    return_avma: address as u64,
-                    first_ticks: clock::now(),
-                    ..SiteRecord::default()
-                },
-            );
-            AtomicU32::from_ptr(&raw mut (*record).state).store(SITE_USED, Ordering::Release);
-        }
-        true
+/// Writes the record of a place. Returns false if there is no room.
+fn write(records: &mut Records<SiteRecord, PAGE>, at: usize, slot: u32, address: usize) -> bool {
+    let chunk = || recording::chunk(ChunkKind::Sites, NONE, PAGE);
+    let record = records.next().or_else(|| chunk().map(|chunk| records.enter(chunk)));
+    let Some(record) = record else { return false };
+    // SAFETY: the chunk has room for it, and nobody else writes there.
+    unsafe {
+        ptr::write(
+            record,
+            SiteRecord {
+                slot: FIRST_SITE + at as u32,
+                of: slot,
+                return_avma: address as u64,
+                first_ticks: clock::now(),
+                ..SiteRecord::default()
+            },
+        );
+        AtomicU32::from_ptr(&raw mut (*record).state).store(SITE_USED, Ordering::Release);
     }
+    true
 }
 
 /// Writes all places into a new recording, of a fork's child: calls that are open in it have their numbers.
 pub(crate) fn renew() {
-    let state = &mut *RECORDS.hold();
-    (state.chunk, state.used) = (None, 0);
+    let records = &mut *RECORDS.hold();
+    *records = Records::NONE;
     if are_on() {
         for (at, site) in SITES.iter().enumerate() {
             let address = site.address.load(Ordering::Relaxed);
             if address != 0 {
-                state.write(at, site.slot.load(Ordering::Relaxed), address);
+                write(records, at, site.slot.load(Ordering::Relaxed), address);
             }
         }
     }
