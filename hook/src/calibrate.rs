@@ -15,6 +15,7 @@ use crate::node::samples_of;
 use crate::sampling::{self, Cost, SAMPLES_PER_CHOICE};
 use crate::thread::Thread;
 use crate::{clock, stubs};
+use chase_logic::batches::Batches;
 
 /// The slot that is called; no import has it.
 const SLOT: usize = 0;
@@ -22,6 +23,7 @@ const SLOT: usize = 0;
 /// a call's duration by a quarter of a nanosecond at most, and less in the mean of several batches.
 const CALLS: u64 = 40;
 const BATCHES: usize = 8;
+type Durations = Batches<BATCHES, CALLS>;
 /// Fewer samples than would make the sampling reconsider the block's length.
 const SAMPLES: u64 = SAMPLES_PER_CHOICE as u64 - 2;
 /// Costs are in 1/1024 ticks.
@@ -74,8 +76,8 @@ pub(crate) fn measure(thread: &Thread) -> Cost {
     if !lent {
         return Cost::NONE;
     }
-    let [mut direct, mut hooked, mut recorded] = [Batches::NONE; 3];
-    let [mut counted, mut framed, mut probed] = [Batches::NONE; 3];
+    let [mut direct, mut hooked, mut recorded] = [Durations::NONE; 3];
+    let [mut counted, mut framed, mut probed] = [Durations::NONE; 3];
     let mut samples = Sampled { outside: u64::MAX, measured: 0 };
     for _ in 0..BATCHES {
         let stub = stubs::stub(SLOT);
@@ -117,53 +119,6 @@ pub(crate) fn measure(thread: &Thread) -> Cost {
         unmeasured: per_sample(samples.outside).saturating_sub(per_sample(samples.measured)),
         // The other corrections nearly cancel out.
         error: u32::try_from(probed.error() + direct.error()).unwrap_or(u32::MAX),
-    }
-}
-
-/// The durations of batches of [`CALLS`] calls.
-#[derive(Clone, Copy)]
-struct Batches {
-    ticks: [u64; BATCHES],
-    count: usize,
-}
-
-impl Batches {
-    const NONE: Self = Self { ticks: [0; BATCHES], count: 0 };
-
-    fn add(&mut self, ticks: u64) {
-        if let Some(free) = self.ticks.get_mut(self.count) {
-            *free = ticks;
-            self.count += 1;
-        }
-    }
-
-    /// Returns the duration of a call in 1/1024 ticks: the mean of the faster half of the batches, since others may
-    /// have been interrupted, or found cold caches. (The fastest alone is too fast where the time stamp counter
-    /// advances in steps, of 10 ns as observed.)
-    fn per_call(self) -> u64 {
-        let (ticks, half) = self.sorted();
-        let sum: u64 = ticks.iter().take(half).sum();
-        (sum * SCALE).checked_div(half as u64 * CALLS).unwrap_or(0)
-    }
-
-    /// Returns the standard error, in 1/1024 ticks, of taking that duration for the one later on: about the spread of
-    /// the faster half. (The standard error of their mean is a third of it. In ten runs, the recorded durations of 79
-    /// million calls of `__errno_location` in `sort` differed by 0.5 ticks a call, in eight others by 1.1; batches,
-    /// in ten runs, by 0.3 to 1.)
-    fn error(self) -> u64 {
-        let (ticks, half) = self.sorted();
-        let (fastest, slowest) = (ticks.first(), ticks.get(half.saturating_sub(1)));
-        let apart = slowest.zip(fastest).map_or(0, |(slowest, fastest)| slowest - fastest);
-        apart * SCALE / CALLS
-    }
-
-    /// Returns the durations in ascending order, and how many make up the faster half.
-    fn sorted(self) -> ([u64; BATCHES], usize) {
-        let mut ticks = self.ticks;
-        if let Some(measured) = ticks.get_mut(..self.count) {
-            measured.sort_unstable();
-        }
-        (ticks, self.count.div_ceil(2))
     }
 }
 

@@ -3,6 +3,7 @@
 use core::ffi::CStr;
 
 use crate::sys;
+use chase_logic::proc::whole_lines;
 
 const LINE: usize = 4096 + 128;
 
@@ -22,31 +23,6 @@ pub(crate) fn for_each_line(path: &CStr, mut f: impl FnMut(&[u8]) -> bool) {
         len = keep_rest(&mut buffer, used, len);
     }
     sys::close(fd);
-}
-
-/// Whether an address is in the mapping that a line of `maps` is about.
-pub(crate) fn holds(line: &[u8], address: usize) -> bool {
-    let mut ends = line.split(|&byte| byte == b'-' || byte == b' ').map(hex);
-    ends.next().is_some_and(|start| start <= address)
-        && ends.next().is_some_and(|end| address < end)
-}
-
-fn hex(digits: &[u8]) -> usize {
-    let value = |&byte: &u8| (byte as char).to_digit(16).unwrap_or(0) as usize;
-    digits.iter().map(value).fold(0, |number, digit| number << 4 | digit)
-}
-
-/// Calls `f` with each complete line until it returns true; returns how many bytes were used, and whether it did.
-fn whole_lines(text: &[u8], f: &mut impl FnMut(&[u8]) -> bool) -> (usize, bool) {
-    let mut used = 0;
-    for line in text.split_inclusive(|&byte| byte == b'\n') {
-        let Some(line) = line.strip_suffix(b"\n") else { break };
-        used += line.len() + 1;
-        if f(line) {
-            return (used, true);
-        }
-    }
-    (used, false)
 }
 
 /// Moves the bytes from `used` up to `len` to the start of the buffer; returns their number.

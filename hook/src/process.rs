@@ -23,6 +23,7 @@ use crate::{
     arch, clock, companion, cost, fork_word, loading, marks, recording, sampling, sites, sys,
     thread,
 };
+use chase_logic::proc::process_start;
 use chase_logic::text::{Text, file_name};
 
 /// What is known of the process since its start, for its recording and those of its children.
@@ -114,7 +115,7 @@ pub(crate) fn open_recording(this: &mut Process, origin: u32) -> Result<(), Refu
         // The parent is the process that forked, even if it has ended since, or is in another pid namespace.
         (header.parent_pid, header.parent_start) = (OWNER.load(Ordering::Relaxed), this.start);
     }
-    this.start = process_start(&mut this.buffer);
+    this.start = process_start(sys::read_file(c"/proc/self/stat", &mut this.buffer));
     header.process_start = this.start;
     header.origin = origin;
     header.clock_kind = clock::kind();
@@ -160,17 +161,6 @@ pub(crate) fn open_recording(this: &mut Process, origin: u32) -> Result<(), Refu
 pub(crate) fn greet_companion(this: &Process) -> bool {
     let session = this.session.filter(|_| !sys::is_confined());
     session.inspect(|&session| companion::greet(session, &this.path, this.told)).is_some()
-}
-
-/// Field 22 of `/proc/self/stat`: when the process started, in clock ticks since boot.
-fn process_start(buffer: &mut [u8]) -> u64 {
-    const FIELDS_AFTER_NAME: usize = 20;
-    let stat = sys::read_file(c"/proc/self/stat", buffer);
-    // The name is in parentheses, and may itself contain parentheses.
-    let after_name = stat.iter().rposition(|&byte| byte == b')').unwrap_or(0);
-    let fields = stat.get(after_name..).unwrap_or(&[]);
-    let field = fields.split(|&byte| byte == b' ').nth(FIELDS_AFTER_NAME).unwrap_or(&[]);
-    field.iter().fold(0, |number, &byte| number * 10 + u64::from(byte.wrapping_sub(b'0') % 10))
 }
 
 type ExitHandler = unsafe extern "C" fn(i32, *mut c_void);

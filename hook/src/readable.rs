@@ -16,6 +16,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use chase_format::layout::PAGE;
 
 use crate::{maps, sys};
+use chase_logic::proc::holds;
 
 const WORD: usize = size_of::<usize>();
 /// How many readable pages are remembered, each at an index given by its address.
@@ -83,7 +84,7 @@ pub(crate) fn is_mapped(address: usize) -> bool {
     }
     let mut is_found = false;
     maps::for_each_line(c"/proc/self/maps", |line| {
-        is_found = maps::holds(line, address);
+        is_found = holds(line, address);
         is_found
     });
     is_found

@@ -4,6 +4,7 @@
 //! function whose address is taken there, and a slot with that target would call itself.
 
 use crate::elf::{HIDDEN, Image, SHN_UNDEF, STB_LOCAL, STT_GNU_IFUNC, STT_TLS, Symbol, Version};
+use chase_logic::symbol_hash;
 
 /// A name being looked up.
 #[derive(Clone, Copy)]
@@ -15,32 +16,12 @@ pub(crate) struct Wanted<'a> {
 
 impl<'a> Wanted<'a> {
     pub(crate) fn new(name: &'a [u8], version: Option<Version>) -> Self {
-        Self { name, gnu_hash: gnu_hash(name), version }
+        Self { name, gnu_hash: symbol_hash::gnu(name), version }
     }
 
     pub(crate) fn gnu_hash(&self) -> u32 {
         self.gnu_hash
     }
-
-    fn sysv_hash(&self) -> u32 {
-        self.name.iter().fold(0u32, |hash, &byte| {
-            let hash = (hash << 4).wrapping_add(u32::from(byte));
-            let high = hash & 0xf000_0000;
-            (hash ^ high >> 24) & !high
-        })
-    }
-}
-
-/// Computes the GNU hash of a name.
-pub(crate) fn gnu_hash(name: &[u8]) -> u32 {
-    // hash = hash * 33 + byte, four bytes at a time.
-    const POWERS: [u32; 4] = [33 * 33 * 33, 33 * 33, 33, 1];
-    let (fours, rest) = name.as_chunks::<4>();
-    let hash = fours.iter().fold(5381_u32, |hash, four| {
-        let bytes = four.iter().zip(POWERS).map(|(&byte, power)| u32::from(byte) * power);
-        hash.wrapping_mul(33 * POWERS[0]).wrapping_add(bytes.sum())
-    });
-    rest.iter().fold(hash, |hash, &byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)))
 }
 
 /// Whether `symbol` is a definition that others can be bound to.
@@ -71,7 +52,7 @@ pub(crate) fn find_in(image: &Image, wanted: &Wanted<'_>) -> Option<&'static Sym
     let found = if image.gnu_hash != 0 {
         walk_gnu(image, wanted.gnu_hash, &mut check)
     } else if image.sysv_hash != 0 {
-        walk_sysv(image, wanted.sysv_hash(), &mut check)
+        walk_sysv(image, symbol_hash::sysv(wanted.name), &mut check)
     } else {
         None
     };
@@ -183,7 +164,7 @@ pub(crate) fn for_each_hash(image: &Image, mut f: impl FnMut(u32, u32)) {
         for index in 1..sysv_symbols(image) {
             let symbol = image.symbol(index);
             if is_definition(symbol) {
-                f(gnu_hash(image.name(symbol)), index);
+                f(symbol_hash::gnu(image.name(symbol)), index);
             }
         }
     }

@@ -9,20 +9,25 @@
 extern crate std;
 
 pub mod arguments;
+pub mod batches;
 pub mod callsites;
 pub mod config;
 pub mod countdown;
 pub mod events;
 #[cfg(test)]
 mod every_order;
+pub mod follow;
 pub mod handshake;
 pub mod hash;
 pub mod kinds;
 pub mod lock;
 pub mod moments;
 pub mod names;
+pub mod off_cpu;
+pub mod proc;
 pub mod session;
 pub mod suspects;
+pub mod symbol_hash;
 pub mod symtab;
 pub mod text;
 pub mod waits;

@@ -47,19 +47,10 @@ impl Thread {
         }
         let stretch = self.take_stretch(end_ticks);
         if stretch.off_ns > 0 {
-            let gap_ticks = stretch.ticks.saturating_sub(ticks);
-            let (call_ns, gap_ns) =
-                (stretch.ns_of(ticks.min(stretch.ticks)), stretch.ns_of(gap_ticks));
             // SAFETY: the node is one of this thread's.
             let (others, total) = unsafe { ((*node).calls.saturating_sub(1), (*node).total_ticks) };
             let usual = total.saturating_sub(ticks).checked_div(others).unwrap_or(0);
-            let likely_ns = if stretch.is_blocked() {
-                call_ns
-            } else {
-                call_ns.saturating_sub(stretch.ns_of(usual))
-            };
-            let least_ns = stretch.off_ns.saturating_sub(gap_ns).min(call_ns);
-            let in_call_ns = stretch.off_ns.min(likely_ns).max(least_ns);
+            let in_call_ns = stretch.in_last_call_ns(ticks, usual);
             self.add_off_cpu(node, in_call_ns, &stretch);
             let rest_ns = stretch.off_ns - in_call_ns;
             self.add_off_cpu(self.node_at(stretch.began_ticks), rest_ns, &stretch);

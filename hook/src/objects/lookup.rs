@@ -8,7 +8,8 @@ use super::{Object, Objects};
 use crate::arch;
 use crate::elf::{Image, Symbol};
 use crate::index::Definer;
-use crate::resolve::{Wanted, find_at, find_in, gnu_hash, hash_count};
+use crate::resolve::{Wanted, find_at, find_in, hash_count};
+use chase_logic::symbol_hash;
 
 /// The maximum number of dependencies that are followed from an object.
 const MANY_NEEDED: usize = 256;
@@ -124,7 +125,7 @@ impl Objects {
             _ => None,
         };
         if let Some(relocation) = image.jump_slots().get(at + PLACES_AHEAD) {
-            let hash = gnu_hash(image.name(image.symbol(relocation.symbol())));
+            let hash = symbol_hash::gnu(image.name(image.symbol(relocation.symbol())));
             *hashes.place_of(at + PLACES_AHEAD) = hash;
             self.index.prefetch(hash);
         }

@@ -5,10 +5,9 @@
 
 use super::is_recording;
 use crate::{maps, sys};
-use chase_logic::text::{Text, file_name, glob};
-
-/// The maximum length of a command line; longer ones are cut before patterns are applied.
-const COMMAND: usize = 4096;
+use chase_logic::follow::is_named;
+use chase_logic::proc::{holds, path_in};
+use chase_logic::text::Text;
 
 /// Whether this image is recorded. `all` (or nothing): always; `none`: if its parent does not have the library
 /// mapped; a list: if an item matches, or the parent is recorded.
@@ -32,33 +31,6 @@ pub(super) fn forks_are_wanted(rule: &[u8]) -> bool {
     rule != b"none"
 }
 
-/// Whether an item of the comma-separated list matches the program. Items are globs: with a space, for the command
-/// line; with a slash, for the executable's path; otherwise for its file name, or that of the first or second
-/// argument (an interpreter's script).
-fn is_named(
-    list: &[u8],
-    executable: &'static [u8],
-    arguments: impl Iterator<Item = &'static [u8]>,
-) -> bool {
-    let mut command = Text::<COMMAND>::new();
-    let mut names = [file_name(executable), b"", b""];
-    for (i, argument) in arguments.enumerate() {
-        command.push(if i > 0 { b" " } else { b"" }).push(argument);
-        if let Some(name) = names.get_mut(1 + i) {
-            *name = file_name(argument);
-        }
-    }
-    list.split(|&byte| byte == b',').filter(|item| !item.is_empty()).any(|item| {
-        if item.contains(&b' ') {
-            glob(item, command.as_bytes())
-        } else if item.contains(&b'/') {
-            glob(item, executable)
-        } else {
-            names.iter().any(|name| !name.is_empty() && glob(item, name))
-        }
-    })
-}
-
 /// Whether `f` is true of the path of any file that the parent has mapped; it is called no more after that. False if the
 /// parent's mappings can't be read.
 pub(super) fn parent_maps(mut f: impl FnMut(&[u8]) -> bool) -> bool {
@@ -78,15 +50,11 @@ fn own_path() -> Text<4096> {
     let here = own_path as *const () as usize;
     let mut path = Text::new();
     maps::for_each_line(c"/proc/self/maps", |line| {
-        let is_here = maps::holds(line, here);
+        let is_here = holds(line, here);
         if is_here {
             path.push(path_in(line).unwrap_or(b""));
         }
         is_here
     });
     path
-}
-
-fn path_in(line: &[u8]) -> Option<&[u8]> {
-    line.get(line.iter().position(|&byte| byte == b'/')?..)
 }

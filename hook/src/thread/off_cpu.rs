@@ -18,6 +18,7 @@ use super::long_calls::{ask_limit, set_ask_limit};
 use crate::node::reference;
 use crate::signals::SignalsBlocked;
 use crate::{clock, recording, sys};
+use chase_logic::off_cpu::Stretch;
 
 /// The limit until the clock's rate is known: 50 µs of a counter of 3 GHz.
 const FIRST_LIMIT: u64 = 150_000;
@@ -64,37 +65,6 @@ impl OffCpu {
     }
 }
 
-/// The time since a thread last asked.
-pub(crate) struct Stretch {
-    pub(crate) began_ticks: u64,
-    pub(crate) ticks: u64,
-    pub(crate) ns: u64,
-    pub(crate) off_ns: u64,
-    /// How often the thread has given up the CPU voluntarily meanwhile, and how often it was preempted.
-    switches: (u64, u64),
-}
-
-impl Stretch {
-    /// Whether the thread has only waited, and was not preempted.
-    pub(crate) fn is_blocked(&self) -> bool {
-        self.switches.0 > 0 && self.switches.1 == 0
-    }
-
-    /// Returns the part of `ns` that it waited.
-    fn blocked_part(&self, ns: u64) -> u64 {
-        let (voluntary, involuntary) = self.switches;
-        let part = u128::from(ns) * u128::from(voluntary);
-        let part = part.checked_div(u128::from(voluntary) + u128::from(involuntary)).unwrap_or(0);
-        u64::try_from(part).unwrap_or(ns)
-    }
-
-    /// Converts ticks of this stretch to ns.
-    pub(crate) fn ns_of(&self, ticks: u64) -> u64 {
-        let ns = u128::from(ticks) * u128::from(self.ns) / u128::from(self.ticks.max(1));
-        u64::try_from(ns).unwrap_or(u64::MAX)
-    }
-}
-
 impl Thread {
     /// Lets the thread, which has a new record, ask for the first time.
     pub(crate) fn begin_asking(&self, record: *mut ThreadRecord) {
@@ -138,8 +108,7 @@ impl Thread {
         Stretch { began_ticks, ticks: now_ticks.saturating_sub(began_ticks), ns, off_ns, switches }
     }
 
-    /// Adds `ns` of a stretch's missing time to a node. If the thread both waited and was preempted, the time is
-    /// split in proportion to how often, since it is unknown how long each took.
+    /// Adds `ns` of a stretch's missing time to a node.
     pub(crate) fn add_off_cpu(&self, node: *mut Node, ns: u64, of: &Stretch) {
         if ns == 0 {
             return;
