@@ -14,14 +14,8 @@ use super::{chase_stubs, target};
 use crate::abi::{NEAR, STUB, STUBS, TARGETS};
 use crate::arch::words_are_near;
 use crate::sys;
+use chase_logic::jump::{self, Jump};
 
-/// The jump at the end of a stub: either through the table, or direct and followed by a byte that never runs. The
-/// code is followed by a distance of 32 bits, relative to the end of the jump.
-type Jump = [u8; 6];
-const INDIRECT: [u8; 2] = [0xff, 0x25];
-const DIRECT: u8 = 0xe9;
-const DIRECT_LEN: usize = 5;
-const NEVER_RUN: u8 = 0xcc;
 /// Offset of the jump in the stubs of the first slots, and in others (`stubs.S`).
 const NEAR_JUMP: usize = 15;
 const FAR_JUMP: usize = 23;
@@ -65,7 +59,8 @@ pub(crate) fn make_direct(slots: Range<usize>) {
 
 /// Whether the stub of `slot` jumps to `target`, provided that the table has that target.
 pub(super) fn leads_to(slot: usize, target: usize) -> bool {
-    slot >= STUBS || destination(jump_of(slot)).is_none_or(|destination| destination == target)
+    let at = jump_of(slot);
+    slot >= STUBS || jump::destination(at, read(at)).is_none_or(|to| to == target)
 }
 
 /// Returns the address of a stub's jump.
@@ -79,24 +74,8 @@ fn read(at: usize) -> Jump {
     unsafe { ptr::with_exposed_provenance::<Jump>(at).read_unaligned() }
 }
 
-/// Returns the target of the jump at `at`; `None` if it jumps through the table.
-fn destination(at: usize) -> Option<usize> {
-    let [code, a, b, c, d, _] = read(at);
-    let distance = i32::from_le_bytes([a, b, c, d]) as isize;
-    (code == DIRECT).then(|| (at + DIRECT_LEN).wrapping_add_signed(distance))
-}
-
 /// Returns the jump that a stub should have; `None` if it has no target yet.
 fn wanted(slot: usize) -> Option<Jump> {
     let target = Some(target(slot)).filter(|&target| target != 0)?;
-    let at = jump_of(slot);
-    let distance = |to: usize, len| i32::try_from(to.wrapping_sub(at + len) as isize).ok();
-    if let Some(distance) = distance(target, DIRECT_LEN) {
-        let [a, b, c, d] = distance.to_le_bytes();
-        return Some([DIRECT, a, b, c, d, NEVER_RUN]);
-    }
-    let [code, kind] = INDIRECT;
-    let place = TARGETS.get(slot)?.as_ptr() as usize;
-    let [a, b, c, d] = distance(place, size_of::<Jump>())?.to_le_bytes();
-    Some([code, kind, a, b, c, d])
+    jump::to(jump_of(slot), target, TARGETS.get(slot)?.as_ptr() as usize)
 }

@@ -6,8 +6,8 @@
 use core::ptr;
 
 use chase_format::layout::{
-    ARGUMENT_PAIRS, ARGUMENT_SHORT_PAIRS, ArgumentHead, ArgumentPair, ArgumentRow, ChunkKind,
-    FRAMED, Node, PAGE, SAMPLED, ShortArgumentRow, UNIT, argument_bucket,
+    ARGUMENT_SHORT_PAIRS, ArgumentHead, ArgumentPair, ArgumentRow, ChunkKind, FRAMED, Node, PAGE,
+    SAMPLED, ShortArgumentRow, UNIT, argument_bucket,
 };
 
 use super::{Tree, key};
@@ -18,6 +18,7 @@ use crate::node::{SLOT_MASK, node_at, reference};
 use crate::recording::{self, Lost};
 use crate::signals::SignalsBlocked;
 use chase_logic::hash::WITH_ARGUMENT;
+use chase_logic::kept::place_of;
 
 /// The maximum length of a thread's rows in units; further contexts get none.
 const MANY_UNITS: usize = 1 << 14;
@@ -242,8 +243,7 @@ impl Tree {
     }
 }
 
-/// Returns the index at which call number `calls` (from 0) is kept; `None` if it is not. The first ones are all kept,
-/// and of later ones each with about the same probability: after the nth call, n / 16 on average are skipped.
+/// Returns the index at which call number `calls` (from 0) is kept; `None` if it is not.
 ///
 /// # Safety
 /// The row is the calling thread's.
@@ -255,20 +255,10 @@ unsafe fn place(head: *mut ArgumentHead, calls: u64, is_long: bool) -> Option<us
     if !is_long {
         return Some(number as usize).filter(|&number| number < ARGUMENT_SHORT_PAIRS);
     }
-    if number < ARGUMENT_PAIRS as u64 {
-        return Some(number as usize);
-    }
-    if until_kept > 0 {
-        // SAFETY: as above.
-        unsafe { (*head).until_kept = until_kept - 1 };
-        return None;
-    }
-    let random = (number ^ u64::from(node_ref) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let random = random ^ random >> 29;
-    let range = (number / (ARGUMENT_PAIRS as u64 / 2)).clamp(1, u64::from(u32::MAX));
+    let (place, until_kept) = place_of(number, until_kept, node_ref);
     // SAFETY: as above.
-    unsafe { (*head).until_kept = ((random >> 8) % range) as u32 };
-    Some((random >> 40) as usize % ARGUMENT_PAIRS)
+    unsafe { (*head).until_kept = until_kept };
+    place
 }
 
 /// Adds to a counter of a row, by a single instruction.

@@ -16,6 +16,7 @@ use crate::node::{SLOT_MASK, node_at, reference};
 use crate::recording;
 use crate::signals::SignalsBlocked;
 use crate::sys;
+use chase_logic::tail::Tail;
 
 /// The maximum length of a thread's rows of texts in units; further texts get none.
 const MANY_UNITS: usize = 1 << 12;
@@ -23,17 +24,13 @@ const MANY_UNITS: usize = 1 << 12;
 const LONGEST: usize = 4096;
 
 /// A text that a call was passed, or its end.
-pub(crate) struct Text {
-    bytes: [u8; TEXT_BYTES],
-    len: usize,
-    is_cut: bool,
-}
+pub(crate) struct Text(Tail<TEXT_BYTES>);
 
 impl Text {
     /// Copies the text at `address`; `None` if it is empty or not readable. Of one that is longer than [`TEXT_BYTES`], keeps the
     /// end. (What comes after [`LONGEST`] is not looked at.)
     pub(crate) fn copy(address: usize) -> Option<Self> {
-        let mut text = Self { bytes: [0; TEXT_BYTES], len: 0, is_cut: false };
+        let mut text = Tail::EMPTY;
         let mut at = address;
         while at.wrapping_sub(address) < LONGEST {
             let mut block = [0; TEXT_BYTES];
@@ -49,20 +46,7 @@ impl Text {
             }
             at = at.wrapping_add(block.len());
         }
-        (text.len > 0).then_some(text)
-    }
-
-    /// Appends bytes, at most [`TEXT_BYTES`], in place of the first ones where there is no room.
-    fn push(&mut self, bytes: &[u8]) {
-        let lost = (self.len + bytes.len()).saturating_sub(TEXT_BYTES).min(self.len);
-        self.is_cut |= lost > 0;
-        self.len -= lost;
-        // SAFETY: as many bytes were used.
-        unsafe { ptr::copy(self.bytes.as_ptr().add(lost), self.bytes.as_mut_ptr(), self.len) };
-        for (place, byte) in self.bytes.iter_mut().skip(self.len).zip(bytes) {
-            *place = *byte;
-        }
-        self.len = (self.len + bytes.len()).min(TEXT_BYTES);
+        (text.len > 0).then_some(Self(text))
     }
 }
 
@@ -152,9 +136,10 @@ impl Tree {
 
 impl Text {
     fn is_of(&self, row: &TextRow) -> bool {
-        usize::from(row.len) == self.len
-            && (row.is_cut != 0) == self.is_cut
-            && row.text.get(..self.len) == self.bytes.get(..self.len)
+        let Tail { bytes, len, is_cut } = &self.0;
+        usize::from(row.len) == *len
+            && (row.is_cut != 0) == *is_cut
+            && row.text.get(..*len) == bytes.get(..*len)
     }
 
     /// Writes the text into a row whose length is 0.
@@ -164,9 +149,9 @@ impl Text {
     unsafe fn write(&self, row: *mut TextRow) {
         // SAFETY: the caller vouches for the row.
         unsafe {
-            (*row).text = self.bytes;
-            (*row).is_cut = u16::from(self.is_cut);
-            ptr::write_volatile(&raw mut (*row).len, self.len as u16);
+            (*row).text = self.0.bytes;
+            (*row).is_cut = u16::from(self.0.is_cut);
+            ptr::write_volatile(&raw mut (*row).len, self.0.len as u16);
         }
     }
 
