@@ -11,7 +11,7 @@ use chase_logic::countdown::{self, until_sample, wrapping_after};
 
 pub(crate) use self::memory::{
     NO_COUNTS, add_in_fork_child, after_fork_in_child, allocate, fork, give_back, no_counts,
-    store_uncredited, time_every_call_of_nobody,
+    store_uncredited, time_every_call_without_thread,
 };
 use crate::abi::{Countdown, HAS_FRAMES, STUBS};
 use crate::arch::NearCountdowns;

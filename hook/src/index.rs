@@ -11,9 +11,8 @@ use crate::arch;
 use crate::elf::Image;
 use crate::resolve::for_each_hash;
 use crate::sys;
+use chase_logic::definers::{Definer, Entry};
 
-/// The maximum number of objects that a process can ever have loaded.
-pub(crate) const OBJECTS: usize = 4096;
 /// The initial number of entries, a power of 2; each name takes two to four.
 const FIRST_ROOM: usize = 1 << 12;
 
@@ -25,54 +24,6 @@ pub(crate) struct Index {
     used: usize,
     /// There was no memory for the table.
     given_up: bool,
-}
-
-/// All zeros: the entry is free. From the lowest bit:
-///
-/// | bits | |
-/// | --- | --- |
-/// | 31 | the hash without its lowest bit, which the objects' hash tables do not store |
-/// | 20 | number of the symbol; [`SEVERAL`] if several have this hash, or if the number is larger |
-/// | 12 | number of the object |
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Entry(u64);
-
-const KEY_BITS: u32 = 31;
-const SYMBOL_BITS: u32 = 20;
-const SEVERAL: u32 = (1 << SYMBOL_BITS) - 1;
-const _: () = assert!(OBJECTS <= 1 << (u64::BITS - KEY_BITS - SYMBOL_BITS));
-
-impl Entry {
-    const FREE: Self = Self(0);
-
-    /// The symbol's number is not 0, which is in no hash table.
-    fn new(key: u32, symbol: u32, object: u32) -> Self {
-        let symbol = u64::from(symbol.min(SEVERAL));
-        Self(u64::from(key) | symbol << KEY_BITS | u64::from(object) << (KEY_BITS + SYMBOL_BITS))
-    }
-
-    fn key(self) -> u32 {
-        self.0 as u32 & (u32::MAX >> 1)
-    }
-
-    fn symbol(self) -> u32 {
-        (self.0 >> KEY_BITS) as u32 & SEVERAL
-    }
-
-    fn object(self) -> u32 {
-        (self.0 >> (KEY_BITS + SYMBOL_BITS)) as u32
-    }
-}
-
-/// Which objects may define a name.
-#[derive(Clone, Copy)]
-pub(crate) enum Definer {
-    /// Nobody.
-    Nobody,
-    /// This object, by this symbol, and no other object.
-    Only(u32, u32),
-    /// This object and those with higher numbers.
-    From(u32),
 }
 
 impl Index {
@@ -99,7 +50,7 @@ impl Index {
         for_each_hash(image, |hash, symbol| {
             fits = fits && (self.used * 2 < self.room || self.grow(self.used + 1));
             if fits {
-                self.insert(Entry::new(hash >> 1, symbol, object));
+                self.insert(Entry::new(hash, symbol, object));
             }
         });
         if !fits {
@@ -113,31 +64,23 @@ impl Index {
         if !self.is_open() {
             return Definer::From(0);
         }
-        let (_, entry) = self.find(gnu_hash >> 1);
-        match entry.symbol() {
-            _ if entry == Entry::FREE => Definer::Nobody,
-            SEVERAL => Definer::From(entry.object()),
-            symbol => Definer::Only(entry.object(), symbol),
-        }
+        self.find(Entry::key_of(gnu_hash)).1.definer()
     }
 
     /// Prefetches the entry that [`definer`](Self::definer) reads.
     pub(crate) fn prefetch(&self, gnu_hash: u32) {
         if self.is_open() {
-            arch::prefetch(self.places.wrapping_add(self.first_place(gnu_hash >> 1)).addr());
+            arch::prefetch(
+                self.places.wrapping_add(self.first_place(Entry::key_of(gnu_hash))).addr(),
+            );
         }
     }
 
     fn insert(&mut self, new: Entry) {
         let (at, old) = self.find(new.key());
-        let entry = if old == Entry::FREE || old == new {
-            self.used += usize::from(old == Entry::FREE);
-            new
-        } else {
-            Entry::new(new.key(), SEVERAL, new.object().min(old.object()))
-        };
+        self.used += usize::from(old == Entry::FREE);
         // SAFETY: `find` returns an index within the table.
-        unsafe { *self.places.add(at) = entry };
+        unsafe { *self.places.add(at) = old.and(new) };
     }
 
     /// Returns the index of a key's entry, or of the free one where it belongs, and the entry.

@@ -13,10 +13,11 @@ use self::lookup::Dependencies;
 pub(crate) use self::lookup::Hashes;
 use crate::arch::is_late;
 use crate::elf::Image;
-use crate::index::{Index, OBJECTS};
+use crate::index::Index;
 use crate::readable::is_mapped;
 use crate::resolve::{Wanted, find_in};
 use crate::{clock, pages, sys};
+use chase_logic::definers::OBJECTS;
 use chase_logic::text::{c_bytes, file_name};
 
 /// The name of this library if the dynamic linker has none.
@@ -414,7 +415,7 @@ impl Objects {
         (address < range.1).then_some(range.2)
     }
 
-    /// The same.
+    /// Returns that object itself, not its number.
     pub(crate) fn object_at(&self, address: usize) -> Option<&Object> {
         self.get(self.at(address)?)
     }

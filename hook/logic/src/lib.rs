@@ -1,5 +1,6 @@
 //! The parts of the hook that need no process: tables of names, patterns, the decoding of call sites, the statistics
-//! of sampling, the arithmetic of countdowns and of the tree's table, the protocols of the lock and of the handshake with the companion.
+//! of sampling, the arithmetic of countdowns, of the tree's table, of stubs' jumps and of time off the CPU, what files of `/proc` say,
+//! the protocols of the lock and of the handshake with the companion.
 //! `libchase.so` links it, and of it the companion what both do; on its own it is unit-tested, and interpreted by Miri.
 //!
 //! Like everything in the library, it never panics in a release build, and uses no heap and no floating point.
@@ -13,6 +14,7 @@ pub mod batches;
 pub mod callsites;
 pub mod config;
 pub mod countdown;
+pub mod definers;
 pub mod events;
 #[cfg(test)]
 mod every_order;

@@ -101,7 +101,7 @@ struct Reason {
 #[inline(never)]
 unsafe fn enter(slot: u32, reason: Reason, sp: usize) -> *mut Frame {
     let Some(thread) = current_or_adopt() else {
-        counts::time_every_call_of_nobody(slot);
+        counts::time_every_call_without_thread(slot);
         recording::unseen(Lost::CallWithoutThread);
         return ptr::null_mut();
     };

@@ -44,8 +44,8 @@ pub(crate) fn no_counts() -> *const Countdown {
     NO_COUNTS.as_ptr()
 }
 
-/// Keeps timing every call of `slot` in a thread without countdowns of its own, when the slot's countdown has ended.
-pub(crate) fn time_every_call_of_nobody(slot: u32) {
+/// Keeps timing every call of `slot` where the calling thread has no countdowns of its own, and that of the slot has ended.
+pub(crate) fn time_every_call_without_thread(slot: u32) {
     // SAFETY: they are the calling thread's.
     let near = NearCountdowns::own().and_then(|near| unsafe { near.countdown(slot) });
     if let Some(remaining) = near.or(NO_COUNTS.get(slot as usize).map(|slot| &slot.remaining)) {

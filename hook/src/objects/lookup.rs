@@ -7,8 +7,8 @@ use chase_format::layout::{NONE, OBJECT_DLOPENED};
 use super::{Object, Objects};
 use crate::arch;
 use crate::elf::{Image, Symbol};
-use crate::index::Definer;
 use crate::resolve::{Wanted, find_at, find_in, hash_count};
+use chase_logic::definers::Definer;
 use chase_logic::symbol_hash;
 
 /// The maximum number of dependencies that are followed from an object.

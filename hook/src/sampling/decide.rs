@@ -8,7 +8,7 @@ use super::policy::{self, Plan};
 use super::{Choice, ENDING, cost, is_to_be_timed, mode};
 use chase_logic::countdown::{LONGEST, counted_since_wrap, until_sample, wrapping_after};
 
-use crate::counts::{Change, Counts, SlotState, time_every_call_of_nobody};
+use crate::counts::{Change, Counts, SlotState, time_every_call_without_thread};
 use crate::for_tests::FIRST_LOOK;
 use crate::node::{add_calls, add_unwound, samples_of};
 use crate::recording::{self, Lost};
@@ -233,7 +233,7 @@ pub(crate) fn end_announcement(thread: &Thread, announced: &Announced) {
 #[inline(never)]
 pub(crate) fn stop_countdown(slot: u32) -> u32 {
     let Some(counts) = thread::current().and_then(|thread| thread.counts.get()) else {
-        time_every_call_of_nobody(slot);
+        time_every_call_without_thread(slot);
         return 0;
     };
     let Some(remaining) = counts.countdown(slot) else { return 0 };
