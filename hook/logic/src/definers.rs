@@ -8,7 +8,7 @@ pub const OBJECTS: usize = 4096;
 /// | bits | |
 /// | --- | --- |
 /// | 31 | the hash without its lowest bit, which the objects' hash tables do not store |
-/// | 20 | number of the symbol; [`SEVERAL`] if several have this hash, or if the number is larger |
+/// | 20 | number of the symbol; the highest number if several have this hash, or if the number is larger |
 /// | 12 | number of the object |
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Entry(u64);
