@@ -272,6 +272,14 @@ unsafe extern "C" fn update_listed(_info: *mut c_void, _len: usize, look: *mut c
     1
 }
 
+/// An object is about to be loaded into this namespace. Until glibc 2.35, which has `epoll_pwait2` too, only those of the first one
+/// are listed.
+pub(crate) fn note_namespace(namespace: usize) {
+    if namespace != libc::LM_ID_BASE as usize && find(c"epoll_pwait2") == 0 {
+        recording::unseen(Lost::Object);
+    }
+}
+
 /// Announces a call at `sp` that may change what is loaded. If it gets a frame, its own entry is the thread's next
 /// call.
 pub(crate) fn announce_load(thread: &Thread, sp: usize, mode: usize, gets_frame: bool) {

@@ -169,6 +169,7 @@ fn prepare_call(
             timed
         }
         Kind::OpenIn => {
+            loading::note_namespace(arguments.rdi);
             let timed = !loading::depends_on_caller(arguments.rsi, arguments.return_address);
             loading::announce_load(thread, sp, arguments.rdx, timed);
             timed
