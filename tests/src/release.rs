@@ -4,6 +4,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::need;
 
@@ -44,10 +45,31 @@ pub fn has_fork_without_handlers() -> bool {
     glibc_minor() >= 34
 }
 
+/// Whether the C library reads packed relocations (`DT_RELR`).
+#[must_use]
+pub fn reads_packed_relocations() -> bool {
+    glibc_minor() >= 36
+}
+
 /// Whether libpthread is a library of its own, which calls others by name, and describes its data in no section that is loaded.
 #[must_use]
 pub fn has_libpthread() -> bool {
     glibc_minor() < 34
+}
+
+/// The version of the compiler there: of GCC 16.2, 16.
+///
+/// # Panics
+///
+/// If it can't be run.
+#[must_use]
+pub fn gcc_major() -> u32 {
+    let version = match root() {
+        Some(root) => Command::new("chroot").arg(root).args(["gcc", "-dumpversion"]).output(),
+        None => Command::new("gcc").arg("-dumpversion").output(),
+    };
+    let version = String::from_utf8(version.expect("run gcc").stdout).expect("text");
+    version.trim().split('.').next().and_then(|major| major.parse().ok()).expect("a version")
 }
 
 /// Whether programs of this machine's `rustc` run there: its own C library must not be newer. If not, a note that `what` is skipped.

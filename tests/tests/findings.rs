@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use chase_tests::compile::{Build, programs};
+use chase_tests::release;
 use chase_tests::report::summary;
 use chase_tests::trial::Trial;
 use chase_tests::{need, steal};
@@ -167,6 +168,9 @@ fn a_slow_thread_in_cpp() {
 
 #[test]
 fn a_slow_thread_in_rust() {
+    if !release::runs_rust("a_slow_thread_in_rust") {
+        return;
+    }
     let program = stripped("slow_thread.rs", "slow_rs", "");
     hold(&Trial::new(program), &expected("slow-threads", "known_parse", 12, ""));
 }
@@ -206,6 +210,9 @@ fn one_call_in_a_thousand() {
 
 #[test]
 fn rare_slow_calls_in_rust() {
+    if !release::runs_rust("rare_slow_calls_in_rust") {
+        return;
+    }
     let program = known("rare.rs", "rare_rs", "");
     hold(&Trial::new(program), &expected("rare-slow-calls", "known_parse", 1, "main of rare_rs"));
 }
@@ -275,6 +282,9 @@ fn two_behaviours_behind_one_start_routine() {
 
 #[test]
 fn two_behaviours_and_a_slow_thread_in_rust() {
+    if !release::runs_rust("two_behaviours_and_a_slow_thread_in_rust") {
+        return;
+    }
     let program = stripped("two_kinds.rs", "two_kinds_rs", "");
     let mut both = expected("slow-threads", "known_pack", 12, "");
     both.extend(expected("sub-groups", "", 12, ""));
@@ -293,6 +303,9 @@ fn balanced_threads_in_cpp() {
 
 #[test]
 fn balanced_threads_in_rust() {
+    if !release::runs_rust("balanced_threads_in_rust") {
+        return;
+    }
     hold(&Trial::new(known("balanced.rs", "balanced_rs", "")), &[]);
 }
 
