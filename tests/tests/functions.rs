@@ -56,9 +56,9 @@ const STRING: &str =
     "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >";
 
 fn gcc_lambda(number: u32, parameters: &str) -> String {
-    // From version 16 on, those of each signature have their own numbers.
+    // Version 12 numbers them in order; version 14 those of each signature on their own, as the ABI has it.
     let number = match (number, parameters) {
-        (number, _) if release::gcc_major() < 16 => number,
+        (number, _) if release::gcc_major() < 13 => number,
         (3, "int") => 1,
         (4, "") => 3,
         (number, _) => number,
