@@ -245,7 +245,8 @@ fn python_callables() {
     });
     let known = ["/3.8.", "/3.9.", "/3.10.", "/3.11.", "/3.12.", "/3.13."];
     let is_known = |path: &std::path::PathBuf| {
-        path.is_file() && known.iter().any(|version| path.to_string_lossy().contains(version))
+        release::inside(path.clone()).is_file()
+            && known.iter().any(|version| path.to_string_lossy().contains(version))
     };
     let others = versions.into_iter().flatten().filter(is_known);
     for python in std::iter::once(installed).chain(others) {
