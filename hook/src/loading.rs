@@ -14,7 +14,7 @@ use chase_format::layout::{OBJECT_CHASE, OBJECT_DLOPENED, OBJECT_EXECUTABLE, TIM
 pub(crate) use self::interposed::{find_real, is_interposed, real};
 use self::list_lock::Candidates;
 use crate::arch::{is_late, vector_area_len, with_vectors_saved};
-use crate::elf::Image;
+use crate::elf::{Image, Version};
 use crate::lock::{Fork, Held, Lock};
 use crate::objects::{Object, Objects};
 use crate::recording::Lost;
@@ -177,11 +177,19 @@ pub(crate) fn find(name: &CStr) -> usize {
     find_among(&LOADING.hold().objects, name)
 }
 
+/// The same for a version of the function: without one, what programs got before there were versions is found.
+pub(crate) fn find_version(name: &CStr, version: Version) -> usize {
+    find_wanted(&LOADING.hold().objects, &Wanted::new(name.to_bytes(), Some(version)))
+}
+
 fn find_among(objects: &Objects, name: &CStr) -> usize {
-    let wanted = Wanted::new(name.to_bytes(), None);
+    find_wanted(objects, &Wanted::new(name.to_bytes(), None))
+}
+
+fn find_wanted(objects: &Objects, wanted: &Wanted<'_>) -> usize {
     objects
         .c_library()
-        .find_map(|object| Some(address_of(&object.image, find_in(&object.image, &wanted)?)))
+        .find_map(|object| Some(address_of(&object.image, find_in(&object.image, wanted)?)))
         .unwrap_or(0)
 }
 

@@ -2,7 +2,8 @@
 
 use core::ffi::{CStr, c_void};
 
-use crate::recording;
+use crate::elf::Version;
+use crate::{loading, recording};
 
 type Init = unsafe extern "C" fn(*mut c_void) -> i32;
 type SetClock = unsafe extern "C" fn(*mut c_void, i32) -> i32;
@@ -11,8 +12,10 @@ type InitWith = unsafe extern "C" fn(*mut c_void, *const c_void) -> i32;
 /// Makes a condition variable whose clock is not the usual one: that is noted in the word in front of those. `find` looks up a
 /// function of the C library.
 pub(super) fn learn(find: impl Fn(&CStr) -> usize) {
-    let names = [c"pthread_condattr_init", c"pthread_condattr_setclock", c"pthread_cond_init"];
-    let [init, set_clock, init_with] = names.map(find);
+    /// With its hash. The first version was another object.
+    const VERSION: Version = Version { name: b"GLIBC_2.3.2", hash: 0x0969_1972 };
+    let [init, set_clock] = [c"pthread_condattr_init", c"pthread_condattr_setclock"].map(find);
+    let init_with = loading::find_version(c"pthread_cond_init", VERSION);
     if init == 0 || set_clock == 0 || init_with == 0 {
         return;
     }
