@@ -6,8 +6,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::need;
-
 /// Says which version it is of.
 const HEADER: &str = "/usr/include/features.h";
 
@@ -25,6 +23,11 @@ pub fn root() -> Option<PathBuf> {
 #[must_use]
 pub fn glibc_minor() -> u32 {
     minor_of(&inside(HEADER.into()))
+}
+
+/// The same of this machine's.
+pub(crate) fn own_glibc_minor() -> u32 {
+    minor_of(Path::new(HEADER))
 }
 
 fn minor_of(header: &Path) -> u32 {
@@ -70,16 +73,6 @@ pub fn gcc_major() -> u32 {
     };
     let version = String::from_utf8(version.expect("run gcc").stdout).expect("text");
     version.trim().split('.').next().and_then(|major| major.parse().ok()).expect("a version")
-}
-
-/// Whether programs of this machine's `rustc` run there: its own C library must not be newer. If not, a note that `what` is skipped.
-#[must_use]
-pub fn runs_rust(what: &str) -> bool {
-    let (here, there) = (minor_of(Path::new(HEADER)), glibc_minor());
-    if here > there {
-        need::skip(what, "what rustc makes here needs this machine's C library, or a newer one");
-    }
-    here <= there
 }
 
 /// The command that starts another one there, in this directory; empty if it is started here.

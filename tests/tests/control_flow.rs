@@ -66,7 +66,7 @@ fn exceptions_with_libunwind_of_llvm() {
 
 #[test]
 fn rust_panics_through_a_callback() {
-    if !release::runs_rust("panics of Rust") {
+    if !need::rust("panics of Rust") {
         return;
     }
     let program = Build::program("panic.rs").build();

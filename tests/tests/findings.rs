@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use chase_tests::compile::{Build, programs};
-use chase_tests::release;
 use chase_tests::report::summary;
 use chase_tests::trial::Trial;
 use chase_tests::{need, steal};
@@ -168,7 +167,7 @@ fn a_slow_thread_in_cpp() {
 
 #[test]
 fn a_slow_thread_in_rust() {
-    if !release::runs_rust("a_slow_thread_in_rust") {
+    if !need::rust("a_slow_thread_in_rust") {
         return;
     }
     let program = stripped("slow_thread.rs", "slow_rs", "");
@@ -210,7 +209,7 @@ fn one_call_in_a_thousand() {
 
 #[test]
 fn rare_slow_calls_in_rust() {
-    if !release::runs_rust("rare_slow_calls_in_rust") {
+    if !need::rust("rare_slow_calls_in_rust") {
         return;
     }
     let program = known("rare.rs", "rare_rs", "");
@@ -282,7 +281,7 @@ fn two_behaviours_behind_one_start_routine() {
 
 #[test]
 fn two_behaviours_and_a_slow_thread_in_rust() {
-    if !release::runs_rust("two_behaviours_and_a_slow_thread_in_rust") {
+    if !need::rust("two_behaviours_and_a_slow_thread_in_rust") {
         return;
     }
     let program = stripped("two_kinds.rs", "two_kinds_rs", "");
@@ -303,7 +302,7 @@ fn balanced_threads_in_cpp() {
 
 #[test]
 fn balanced_threads_in_rust() {
-    if !release::runs_rust("balanced_threads_in_rust") {
+    if !need::rust("balanced_threads_in_rust") {
         return;
     }
     hold(&Trial::new(known("balanced.rs", "balanced_rs", "")), &[]);

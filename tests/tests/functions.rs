@@ -148,7 +148,7 @@ fn cpp_callables_of_libcxx() {
 
 #[test]
 fn rust_callables() {
-    if !release::runs_rust("rust_callables") {
+    if !need::rust("rust_callables") {
         return;
     }
     for (flags, has_lines) in [
@@ -202,7 +202,7 @@ fn rust_callables() {
 
 #[test]
 fn rayon() {
-    if !release::runs_rust("rayon") {
+    if !need::rust("rayon") {
         return;
     }
     // Built with the tests, beside them.
