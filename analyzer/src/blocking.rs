@@ -89,6 +89,8 @@ const TABLE: &[(Cause, &[&str])] = &[
             "pthread_rwlock_wrlock",
             "pthread_rwlock_timedrdlock",
             "pthread_rwlock_timedwrlock",
+            "pthread_rwlock_clockrdlock",
+            "pthread_rwlock_clockwrlock",
             "pthread_spin_lock",
             "mtx_lock",
             "mtx_timedlock",

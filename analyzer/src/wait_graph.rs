@@ -49,9 +49,11 @@ pub fn wait_graph(causes: &[CauseRow], idle: &[bool]) -> WaitGraph {
     }
     let mut sums: BTreeMap<(u32, PartyKind, Option<u32>), Sums> = BTreeMap::new();
     for (number, row) in causes.iter().enumerate() {
-        let total_of = |parties: &[Party]| parties.iter().map(|party| party.wait_ns.0).sum::<u64>();
+        let total_of = |parties: &[Party]| {
+            parties.iter().map(|party| party.wait_ns.0).fold(0, u64::saturating_add)
+        };
         let held = total_of(&row.holders);
-        let parties = if row.purpose.is_lock() && 2 * held > row.wait_ns.0 {
+        let parties = if row.purpose.is_lock() && held > row.wait_ns.0 / 2 {
             &row.holders
         } else {
             &row.wakers

@@ -295,10 +295,11 @@ fn calls_of_all_threads_of_a_group_and_their_time() {
 /// What the kernel does beside system calls is for the pages of memory that is given back again and again.
 #[test]
 fn pages_that_are_given_back_are_given_anew() {
-    let faults = |gives_back: u64| {
+    let faults = |gives_back: u64, in_file: u64| {
         let mut seen = Seen::new();
         let unmap = seen.function("munmap");
         let tid = seen.thread(0x300, unmap, (MUNMAP, gives_back, 100 * US));
+        seen.file.syscalls.last_mut().expect("a row").calls = in_file;
         seen.file.header.sample_hz = 1_000;
         let code = seen.pool.process.builder.code_address(seen.pool.process.app, 0x40);
         // 700 ms in the kernel, of a second.
@@ -309,9 +310,11 @@ fn pages_that_are_given_back_are_given_anew() {
             _ => None,
         })
     };
-    assert_eq!(faults(1_000), Some((Ns(600 * MS), Ns(700 * MS))));
+    assert_eq!(faults(1_000, 1_000), Some((Ns(600 * MS), Ns(700 * MS))));
     // Memory that is rarely given back needs its pages once.
-    assert_eq!(faults(200), None);
+    assert_eq!(faults(200, 200), None);
+    // A damaged file has any number.
+    assert_eq!(faults(1_000, u64::MAX), Some((Ns(600 * MS), Ns(700 * MS))));
 }
 
 /// Where a function is called, that maps memory in one of a hundred calls or in all, and whether it is the allocator.

@@ -14,7 +14,7 @@ use chase_format::layout::{OBJECT_CHASE, OBJECT_DLOPENED, OBJECT_EXECUTABLE, TIM
 pub(crate) use self::interposed::{find_real, is_interposed, real};
 use self::list_lock::Candidates;
 use crate::arch::{is_late, vector_area_len, with_vectors_saved};
-use crate::elf::Image;
+use crate::elf::{Image, Version};
 use crate::lock::{Fork, Held, Lock};
 use crate::objects::{Object, Objects};
 use crate::recording::Lost;
@@ -152,11 +152,19 @@ pub(crate) fn find(name: &CStr) -> usize {
     find_among(&LOADING.hold().objects, name)
 }
 
+/// The same for a version of the function: without one, what programs got before there were versions is found.
+pub(crate) fn find_version(name: &CStr, version: Version) -> usize {
+    find_wanted(&LOADING.hold().objects, &Wanted::new(name.to_bytes(), Some(version)))
+}
+
 fn find_among(objects: &Objects, name: &CStr) -> usize {
-    let wanted = Wanted::new(name.to_bytes(), None);
+    find_wanted(objects, &Wanted::new(name.to_bytes(), None))
+}
+
+fn find_wanted(objects: &Objects, wanted: &Wanted<'_>) -> usize {
     objects
         .c_library()
-        .find_map(|object| Some(address_of(&object.image, find_in(&object.image, &wanted)?)))
+        .find_map(|object| Some(address_of(&object.image, find_in(&object.image, wanted)?)))
         .unwrap_or(0)
 }
 
@@ -246,6 +254,14 @@ fn walk<F: FnMut(&mut State)>(mut visit: F) -> bool {
 
 type Visit = unsafe extern "C" fn(*mut c_void, usize, *mut c_void) -> i32;
 type Iterate = unsafe extern "C" fn(Visit, *mut c_void) -> i32;
+
+/// An object is about to be loaded into this namespace. Until glibc 2.35, which has `epoll_pwait2` too, only those of the first one
+/// are listed.
+pub(crate) fn note_namespace(namespace: usize) {
+    if namespace != libc::LM_ID_BASE as usize && find(c"epoll_pwait2") == 0 {
+        recording::unseen(Lost::Object);
+    }
+}
 
 /// Announces a call at `sp` that may change what is loaded. If it gets a frame, its own entry is the thread's next
 /// call.

@@ -123,6 +123,7 @@ pub(crate) fn open_recording(this: &mut Process, origin: u32) -> Result<(), Refu
     (header.clock_start, header.clock_latest) = (start, this.first_pair);
     this.cost.put_into(&mut header);
     header.timing = sampling::mode();
+    header.condition_words = recording::condition_words();
     const MOST_IMAGES: u64 = 10_000;
     for number in 0..MOST_IMAGES {
         let path = &mut this.path;

@@ -13,7 +13,7 @@ mod records;
 
 use core::ops::Range;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use chase_format::layout::{
     ChunkKind, Header, NONE, OriginRecord, PAGE, STOP_CONFINED, STOP_LIMIT, STOP_NO_MEMORY,
@@ -93,6 +93,21 @@ pub(crate) fn base() -> *mut u8 {
 /// Returns the header; only valid while the recording is open.
 pub(crate) fn header() -> *mut Header {
     base().cast()
+}
+
+/// See [`Header::condition_words`]; known soon after the first recording is created.
+static CONDITION_WORDS: AtomicU64 = AtomicU64::new(0);
+
+pub(crate) fn condition_words() -> u64 {
+    CONDITION_WORDS.load(Ordering::Relaxed)
+}
+
+pub(crate) fn set_condition_words(offset: u64) {
+    CONDITION_WORDS.store(offset, Ordering::Relaxed);
+    if is_open() {
+        // SAFETY: the recording is mapped, and nothing else writes this field.
+        unsafe { (*header()).condition_words = offset };
+    }
 }
 
 /// Whether an address is in the mapping.

@@ -162,6 +162,9 @@ fn prepare_call(
         Kind::Open | Kind::OpenIn => {
             let Arguments { rdi, rsi, rdx, return_address, .. } = *arguments;
             let (name, mode) = if kind == Kind::Open { (rdi, rsi) } else { (rsi, rdx) };
+            if kind == Kind::OpenIn {
+                loading::note_namespace(rdi);
+            }
             let timed = !loading::depends_on_caller(name, return_address);
             loading::announce_load(thread, sp, mode, timed);
             timed

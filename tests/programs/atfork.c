@@ -39,10 +39,12 @@ int main(int argc, char **argv)
         if (child == 0)
             _exit(5);
         good += wait_for(child);
+#if __GLIBC_PREREQ(2, 34)
         child = _Fork();
         if (child == 0)
             _exit(child_of_clone(NULL));
         good += wait_for(child);
+#endif
         child = (pid_t)syscall(SYS_fork);
         if (child == 0)
             _exit(child_of_clone(NULL));

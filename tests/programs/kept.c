@@ -48,10 +48,14 @@ static _Thread_local volatile char room[ROOM] = {1};
             "  ret\n");
 
 #define HOT(each) each(kept_plain) each(kept_outer) each(kept_tail)
+#if __GLIBC_PREREQ(2, 34)
+#define CLONE(each) each(__clone)
+#else /* libpthread calls this one. */
+#define CLONE(each)
+#endif
 #define SPECIAL(each)                                                                              \
     each(co_switch) each(jump_fcontext) each(thrd_exit) each(_longjmp) each(thrd_create)           \
-        each(__clone) each(dlmopen) each(dlclose) each(dlvsym) each(_Fork) each(syscall)           \
-            each(prctl)
+        CLONE(each) each(dlmopen) each(dlclose) each(dlvsym) each(_Fork) each(syscall) each(prctl)
 #define ONCE(each)                                                                                 \
     each(kept_once_0) each(kept_once_1) each(kept_once_2) each(kept_once_3) each(kept_once_4)      \
         each(kept_once_5) each(kept_once_6) each(kept_once_7) each(kept_once_8) each(kept_once_9)  \

@@ -1,5 +1,13 @@
 /* Functions that look whether every callee-saved register holds what kept.c put there, and count how
    often one does not. Many have names that the hook treats in a way of their own; they do nothing else. */
+#include <features.h>
+
+#if __GLIBC_PREREQ(2, 34)
+#define CLONE __clone,
+#else /* libpthread would call it. */
+#define CLONE
+#endif
+
         .macro  look
         movq    kept_expected@GOTPCREL(%rip), %r11
         xorl    %eax, %eax
@@ -37,7 +45,7 @@
         .text
         /* One for each kind that special.rs knows, and that may come back. */
         .irp    name, kept_plain, kept_again, co_switch, jump_fcontext, thrd_exit, _longjmp, \
-                      thrd_create, __clone, dlmopen, dlclose, dlvsym, _Fork, syscall, prctl
+                      thrd_create, CLONE dlmopen, dlclose, dlvsym, _Fork, syscall, prctl
         function \name
         look
         xorl    %eax, %eax

@@ -46,6 +46,16 @@ pub fn root(what: &str) -> bool {
     root
 }
 
+/// Whether programs of this machine's `rustc` run with the release: its C library must not be older. If not, a note that `what` is skipped.
+#[must_use]
+pub fn rust(what: &str) -> bool {
+    let is_older = release::glibc_minor() < release::own_glibc_minor();
+    if is_older {
+        skip(what, "what rustc makes here needs this machine's C library, or a newer one");
+    }
+    !is_older
+}
+
 /// A file that a package installs, or a note that `what` is skipped without it.
 #[must_use]
 pub fn file(what: &str, candidates: &[&str]) -> Option<PathBuf> {

@@ -194,9 +194,17 @@ impl Trial {
     /// The run under the hook, into an empty directory.
     #[must_use]
     pub fn hooked(&self) -> Outcome {
+        self.prepare_output();
+        self.run(&self.hooked_variables())
+    }
+
+    fn prepare_output(&self) {
         let _ = fs::remove_dir_all(self.output());
         fs::create_dir(self.output()).expect("create the directory of recordings");
         open_to_all(&self.output());
+    }
+
+    fn hooked_variables(&self) -> Vec<(OsString, OsString)> {
         let hook = libchase();
         let before = self.preload_before.iter().map(|library| library.as_os_str());
         let after = self.preload_after.iter().map(|library| library.as_os_str());
@@ -208,7 +216,17 @@ impl Trial {
             (OsString::from("CHASE_SYSCALLS"), OsString::from("off")),
         ];
         variables.extend(self.hooked_environment.iter().cloned());
-        self.run(&variables)
+        variables
+    }
+
+    /// The hooked run as a command, for tests that do not wait for its end. Its process is the program's, where nothing else starts it.
+    #[must_use]
+    pub fn hooked_command(&self) -> Command {
+        self.prepare_output();
+        let mut command = self.command(&self.hooked_variables());
+        self.prepare_work();
+        command.current_dir(self.work());
+        command
     }
 
     /// Both runs. They must agree in standard output, standard error and exit status.
@@ -260,6 +278,16 @@ impl Trial {
     }
 
     fn run(&self, variables: &[(OsString, OsString)]) -> Outcome {
+        self.prepare_work();
+        let mut command = self.command(variables);
+        command.current_dir(self.work()).stdin(match &self.stdin {
+            Some(file) => File::open(file).expect("open the input").into(),
+            None => Stdio::null(),
+        });
+        run(command, self.scratch.path(), self.limit)
+    }
+
+    fn prepare_work(&self) {
         let work = self.work();
         let _ = fs::remove_dir_all(&work);
         fs::create_dir(&work).expect("create a working directory");
@@ -267,13 +295,6 @@ impl Trial {
         if let Some(setup) = &self.setup {
             setup(&work);
         }
-
-        let mut command = self.command(variables);
-        command.current_dir(&work).stdin(match &self.stdin {
-            Some(file) => File::open(file).expect("open the input").into(),
-            None => Stdio::null(),
-        });
-        run(command, self.scratch.path(), self.limit)
     }
 
     fn command(&self, variables: &[(OsString, OsString)]) -> Command {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use chase_tests::compile::{libcrowd, programs};
 use chase_tests::need;
 use chase_tests::recorded::Recording;
+use chase_tests::release;
 use chase_tests::trial::Trial;
 
 /// Importer, symbol, version.
@@ -47,7 +48,10 @@ fn binding(line: &str) -> Option<(Import, String)> {
 fn file(name: &str) -> String {
     let path = if name.contains('/') { None } else { need::find(name) };
     let path = path.unwrap_or_else(|| name.into());
-    fs::canonicalize(&path).unwrap_or(path).display().to_string()
+    let there = fs::canonicalize(release::inside(path.clone()));
+    let root = release::root().unwrap_or_default();
+    let its = |there: &PathBuf| Some(Path::new("/").join(there.strip_prefix(&root).ok()?));
+    there.ok().as_ref().and_then(its).unwrap_or(path).display().to_string()
 }
 
 fn check(name: &str, trial: impl Fn(PathBuf) -> Trial) {

@@ -6,6 +6,7 @@ use std::path::Path;
 use chase_tests::compile::Build;
 use chase_tests::need;
 use chase_tests::recorded::{Process, Recording};
+use chase_tests::release;
 use chase_tests::trial::Trial;
 
 const TRAP: &str = "libtrap.so";
@@ -51,7 +52,8 @@ fn exceptions_with_libunwind_of_llvm() {
     }
     let versions = (14..30).rev().map(|version| format!("/usr/lib/llvm-{version}/lib"));
     let found = versions.into_iter().find(|directory| {
-        ["libunwind.so", "libc++.so"].iter().all(|name| Path::new(directory).join(name).exists())
+        let there = |name| release::inside(Path::new(directory).join(name)).exists();
+        ["libunwind.so", "libc++.so"].into_iter().all(there)
     });
     let Some(directory) = found else {
         return need::skip(what, "libunwind and libc++ of LLVM are not installed");
@@ -64,6 +66,9 @@ fn exceptions_with_libunwind_of_llvm() {
 
 #[test]
 fn rust_panics_through_a_callback() {
+    if !need::rust("panics of Rust") {
+        return;
+    }
     let program = Build::program("panic.rs").build();
     for (threads, rounds) in [(1, 3_000), (4, 3_000)] {
         let trial = Trial::new(&program).args([threads.to_string(), rounds.to_string()]);

@@ -152,7 +152,7 @@ fn the_first_or_the_last_are_kept_where_room_is_scarce() {
         let trial = Trial::new(Build::program("events.c").build())
             .args([&calls.to_string(), "forever"])
             .hooked_env("CHASE_EVENTS", wish);
-        killed(&trial, "events.c", calls, wish);
+        killed(&trial);
         let (loaded, _) = read(&trial);
         let thread = loaded.images[0].recording.threads().next().expect("the thread");
         let found = thread.events();
@@ -177,18 +177,9 @@ fn the_first_or_the_last_are_kept_where_room_is_scarce() {
 }
 
 /// Runs a program until it has said that it has made its calls, and kills it.
-fn killed(trial: &Trial, program: &str, calls: usize, wish: &str) {
-    let _ = std::fs::remove_dir_all(trial.output());
-    std::fs::create_dir(trial.output()).expect("create the directory of recordings");
-    let mut child = Command::new(Build::program(program).build())
-        .args([&calls.to_string(), "forever"])
-        .env("LD_PRELOAD", libchase())
-        .env("CHASE_OUTPUT", trial.output())
-        .env("CHASE_SYSCALLS", "off")
-        .env("CHASE_EVENTS", wish)
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("start the program");
+fn killed(trial: &Trial) {
+    let mut child =
+        trial.hooked_command().stdout(Stdio::piped()).spawn().expect("start the program");
     let mut line = String::new();
     let stdout = child.stdout.take().expect("its standard output");
     BufReader::new(stdout).read_line(&mut line).expect("a line");
@@ -208,7 +199,8 @@ fn later_threads_have_the_room_of_those_that_have_ended() {
             .arg(threads.to_string())
             .hooked_env("CHASE_EVENTS", wish);
         let (loaded, analysis) = if is_killed {
-            killed(&trial, "event_rooms.c", threads, wish);
+            let trial = trial.arg("forever");
+            killed(&trial);
             read(&trial)
         } else {
             run(&trial)

@@ -167,6 +167,9 @@ fn a_slow_thread_in_cpp() {
 
 #[test]
 fn a_slow_thread_in_rust() {
+    if !need::rust("a_slow_thread_in_rust") {
+        return;
+    }
     let program = stripped("slow_thread.rs", "slow_rs", "");
     hold(&Trial::new(program), &expected("slow-threads", "known_parse", 12, ""));
 }
@@ -206,6 +209,9 @@ fn one_call_in_a_thousand() {
 
 #[test]
 fn rare_slow_calls_in_rust() {
+    if !need::rust("rare_slow_calls_in_rust") {
+        return;
+    }
     let program = known("rare.rs", "rare_rs", "");
     hold(&Trial::new(program), &expected("rare-slow-calls", "known_parse", 1, "main of rare_rs"));
 }
@@ -275,6 +281,9 @@ fn two_behaviours_behind_one_start_routine() {
 
 #[test]
 fn two_behaviours_and_a_slow_thread_in_rust() {
+    if !need::rust("two_behaviours_and_a_slow_thread_in_rust") {
+        return;
+    }
     let program = stripped("two_kinds.rs", "two_kinds_rs", "");
     let mut both = expected("slow-threads", "known_pack", 12, "");
     both.extend(expected("sub-groups", "", 12, ""));
@@ -293,6 +302,9 @@ fn balanced_threads_in_cpp() {
 
 #[test]
 fn balanced_threads_in_rust() {
+    if !need::rust("balanced_threads_in_rust") {
+        return;
+    }
     hold(&Trial::new(known("balanced.rs", "balanced_rs", "")), &[]);
 }
 

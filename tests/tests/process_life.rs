@@ -8,6 +8,7 @@ use chase_recorder::layout::{
 use chase_tests::compile::Build;
 use chase_tests::need;
 use chase_tests::recorded::Recording;
+use chase_tests::release;
 use chase_tests::report::document;
 use chase_tests::trial::Trial;
 use serde_json::Value;
@@ -120,7 +121,7 @@ fn fork_handlers_and_forks_without_them() {
         (TRAP, "trap_leaf", 0),
         (TRAP, "trap_halve", forks),
         ("libc.so", "fork", forks),
-        ("libc.so", "_Fork", forks),
+        ("libc.so", "_Fork", if release::has_fork_without_handlers() { forks } else { 0 }),
         ("libc.so", "clone", forks),
     ]);
     // The child's handler runs in the child.
@@ -131,7 +132,10 @@ fn fork_handlers_and_forks_without_them() {
 fn forks_that_nobody_announces() {
     let calls = 30_000;
     let program = Build::program("unannounced.c").build();
-    for way in ["instruction", "_Fork", "syscall", "clone", "deep", "in_thread", "threads"] {
+    let ways = ["instruction", "_Fork", "syscall", "clone", "deep", "in_thread", "threads"];
+    for way in
+        ways.into_iter().filter(|way| *way != "_Fork" || release::has_fork_without_handlers())
+    {
         for timing in ["adaptive", "all", "count"] {
             let trial = Trial::new(&program).args([way, &calls.to_string()]);
             let recording = trial.hooked_env("CHASE_TIMING", timing).compare();

@@ -117,7 +117,8 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
             let row = thread_row(thread, &new_api, &row_of, &ruler);
             let ran_ns = of_threads.get(&key).copied().or(row.on_cpu_ns);
             let off_cpu_ns = [row.off_cpu.blocked_ns, row.off_cpu.runnable_ns];
-            let off_cpu_ns: u64 = off_cpu_ns.iter().flatten().map(|ns| ns.0).sum();
+            let off_cpu_ns: u64 =
+                off_cpu_ns.iter().flatten().map(|ns| ns.0).fold(0, u64::saturating_add);
             // (A fork waits for a processor before it is recorded, too.)
             let most = match row.lifetime_ns.0.checked_sub(off_cpu_ns) {
                 Some(rest) => Ns(rest),

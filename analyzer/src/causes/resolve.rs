@@ -27,8 +27,11 @@ const FUTEX: u32 = 202;
 /// an object that is aligned to 8 (glibc since 2.25, `struct_mutex.h` and `bits/thread-shared-types.h`). Who signals a condition may have to
 /// wait until those that an earlier signal has woken are gone (until 2.41), who destroys one, until all are.
 const IN_CONDITION: u64 = 40;
+/// The same since 2.41, and in older ones that have its correction.
+const IN_NEW_CONDITION: u64 = 32;
 const IN_SIGNALLED_CONDITION: u64 = 16;
-const IN_DESTROYED_CONDITION: u64 = 32;
+/// So much in front of these words is what whoever destroys one waits for.
+const DESTROYED: u64 = 8;
 const IN_RWLOCK: u64 = 8;
 /// Of sampled calls, so many are made at a place that stands for all.
 const MOSTLY: f64 = 0.5;
@@ -47,6 +50,7 @@ pub(crate) struct Run<'a> {
 
 /// An image that was watched: its threads and contexts by number in the analysis.
 struct OfImage {
+    in_condition: u64,
     places: Places,
     addresses: AddressMap,
 }
@@ -92,7 +96,11 @@ impl<'a> Run<'a> {
                 objects.get(&*object.path()).or_else(by_build).copied()
             };
             let addresses = AddressMap::new(&image.recording, object_of);
-            of_images.push(Some(OfImage { places, addresses }));
+            let in_condition = match image.recording.header().condition_words {
+                IN_NEW_CONDITION => IN_NEW_CONDITION,
+                _ => IN_CONDITION,
+            };
+            of_images.push(Some(OfImage { in_condition, places, addresses }));
         }
         Self { analysis, groups, naming, images: of_images, by_began, by_pid }
     }
@@ -318,10 +326,12 @@ impl<'a> Run<'a> {
                 row.object
             }
             () if symbol.starts_with("pthread_cond_") => {
+                let image = self.images[process].as_ref();
+                let in_condition = image.map_or(IN_CONDITION, |image| image.in_condition);
                 let offset = match symbol {
                     "pthread_cond_signal" | "pthread_cond_broadcast" => IN_SIGNALLED_CONDITION,
-                    "pthread_cond_destroy" => IN_DESTROYED_CONDITION,
-                    _ => IN_CONDITION,
+                    "pthread_cond_destroy" => in_condition - DESTROYED,
+                    _ => in_condition,
                 };
                 row.object.saturating_sub(offset) & !7
             }

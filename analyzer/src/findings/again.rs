@@ -281,14 +281,16 @@ fn finding(
         opened.map(|&(one, share)| share * one.calls.saturating_sub(one.errors) as f64).sum();
     let of_group = |one: &&Use<'_>| one.group == group;
     let replaced = uses::of(evidence, REPLACE);
-    let replaced: u64 = replaced.iter().filter(of_group).map(|one| one.calls).sum();
+    let replaced: u64 =
+        replaced.iter().filter(of_group).map(|one| one.calls).fold(0, u64::saturating_add);
     if opened > 0.0 && replaced as f64 >= REPLACED * opened {
         return None;
     }
     let mut uses = file.uses.clone();
     if opened > 0.0 {
         // What is opened is closed again, and read meanwhile.
-        let closed: u64 = closes.iter().filter(of_group).map(|one| one.calls).sum();
+        let closed: u64 =
+            closes.iter().filter(of_group).map(|one| one.calls).fold(0, u64::saturating_add);
         let share = (opened / closed.max(1) as f64).min(1.0);
         uses.extend(closes.iter().filter(of_group).map(|one| (one, share)));
         let reads = transfers.iter().filter(of_group).filter(|one| READS.contains(&one.number));

@@ -137,7 +137,7 @@ pub(super) fn is_flow(
     let is_all = waits_ns >= MOSTLY * working_ns(evidence, waiting, waiting_group);
     let answers =
         evidence.causes_of(slow).flat_map(|row| &row.wakers).filter(|w| is_of(waiting)(w));
-    let answers: u64 = answers.map(|waker| waker.waits).sum();
+    let answers: u64 = answers.map(|waker| waker.waits).fold(0, u64::saturating_add);
     is_busy
         && is_often
         && is_all

@@ -81,11 +81,11 @@ pub(super) fn slow(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -
     let waits = slowest.by_thread();
     let (saves_ns, _) = *waits.first()?;
     let by_readiness = slowest.rows.iter().filter(|row| row.purpose == Purpose::Readiness);
-    let answers: u64 = by_readiness.map(|row| row.waits).sum();
+    let answers: u64 = by_readiness.map(|row| row.waits).fold(0, u64::saturating_add);
     // (To whatever: it is not recorded where a thread sends what.)
     let sent = by_thread(evidence, SENDS);
     let own = sent.iter().filter(|sent| group.members.contains(&sent.1));
-    let sends: u64 = own.map(|sent| sent.2).sum();
+    let sends: u64 = own.map(|sent| sent.2).fold(0, u64::saturating_add);
     if (sends as f64) < ASKS * answers as f64 || !evidence.is_material(saves_ns) {
         return None;
     }

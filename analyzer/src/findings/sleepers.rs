@@ -87,14 +87,14 @@ fn givers(
     let times = sleeps.waits() as f64;
     // Who waits for what comes, or for answers, has nothing queued.
     let answers = evidence.causes_of(slow).flat_map(|row| &row.wakers).filter(|w| is_of(number)(w));
-    let answers: u64 = answers.map(|waker| waker.waits).sum();
+    let answers: u64 = answers.map(|waker| waker.waits).fold(0, u64::saturating_add);
     if answers as f64 >= ANSWERS * times {
         return None;
     }
     // How often, and how long, they wait for room.
     let fed = || evidence.causes_of(number).filter(|row| is_fed_by_threads(row));
     let ended = || fed().flat_map(|row| &row.wakers).filter(|waker| is_of(slow)(waker));
-    let room: u64 = ended().map(|waker| waker.waits).sum();
+    let room: u64 = ended().map(|waker| waker.waits).fold(0, u64::saturating_add);
     let all_wait_ns: f64 = ended().map(|waker| waker.wait_ns.as_f64()).sum();
     let mut by_thread: BTreeMap<u32, f64> = BTreeMap::new();
     for row in fed().filter(|row| row.wakers.iter().any(is_of(slow))) {

@@ -203,7 +203,8 @@ pub(super) fn mapping_churn(evidence: &Evidence<'_>) -> Option<Finding> {
         let gives_back = given_back.get(&thread).copied().unwrap_or(0);
         let ran = evidence.analysis.threads[thread as usize].on_cpu_ns.unwrap_or_default();
         let is_often = gives_back as f64 * 1e9 >= OFTEN_GIVEN_BACK * ran.as_f64();
-        let is_churn = 2 * gives_back >= MANY_MAPPINGS && 4 * gives_back >= calls && is_often;
+        let is_churn =
+            gives_back >= MANY_MAPPINGS / 2 && gives_back >= calls.div_ceil(4) && is_often;
         faults.get(&thread).copied().filter(|_| is_churn).unwrap_or(0.0)
     };
     let all = |row: &(f64, u32, u64)| row.0 + faults(row.1, row.2);

@@ -181,7 +181,7 @@ fn of_api(parts: [Sum; PARTS], all: Sum, user_only: bool) -> OnCpuOfApi {
     let [inside, application, elsewhere] = parts.map(|sum| Ns::from_f64(sum.ns));
     let sum = parts.iter().fold(Sum::default(), |sum, part| Sum {
         kernel_samples: sum.kernel_samples.saturating_add(part.kernel_samples),
-        samples: sum.samples + part.samples,
+        samples: sum.samples.saturating_add(part.samples),
         kernel_ns: sum.kernel_ns + part.kernel_ns,
         ns: sum.ns + part.ns,
     });

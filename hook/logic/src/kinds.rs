@@ -134,6 +134,13 @@ pub fn is_only_called(name: &[u8]) -> bool {
     matches!(name, b"syscall" | b"nanosleep" | b"clock_nanosleep" | b"sched_yield")
 }
 
+/// Whether code that loads the address of this function may pass it on, but to nobody who looks at it. Where libpthread is apart,
+/// GCC's `std::thread` passes that of `pthread_create`, so that the linker needs libpthread, and calls it elsewhere.
+#[must_use]
+pub fn is_passed_for_linkers(name: &[u8]) -> bool {
+    name == b"pthread_create"
+}
+
 /// The table of special functions. A comment on each group says why they are special.
 static TABLE: Names<Kind, 256> = Names::new(&[
     // Return twice: the second time, their frame would be gone.

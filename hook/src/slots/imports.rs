@@ -17,7 +17,7 @@ use crate::traits::Extent;
 use crate::{stubs, sys};
 use chase_logic::callsites::{ENTRY, Entries};
 use chase_logic::config::Config;
-use chase_logic::kinds::{Kind, is_only_called, kind_of};
+use chase_logic::kinds::{Kind, is_only_called, is_passed_for_linkers, kind_of};
 
 /// An import that can be hooked.
 pub(super) struct Import {
@@ -86,7 +86,9 @@ pub(super) fn verdict_on(
         if !is_function_of_another(objects, image, bound) {
             return Verdict::Ignore;
         }
-        if !uses.only_called(got) && !is_only_called(name) {
+        // (What is passed on must stay valid: an executable is not unloaded.)
+        let is_passed = object.flags & OBJECT_EXECUTABLE != 0 && is_passed_for_linkers(name);
+        if !uses.only_called(got) && !is_only_called(name) && !is_passed {
             return Verdict::Skip(SkipReason::Pointer);
         }
     }

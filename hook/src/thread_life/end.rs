@@ -5,8 +5,8 @@ use core::sync::atomic::Ordering;
 
 use chase_format::layout::NONE;
 
-use super::found;
 use super::start::set_get_stack_size;
+use super::{conditions, found};
 use crate::cost::Later;
 use crate::segments::{give_back_segment, lowest_segment};
 use crate::signals::SignalsBlocked;
@@ -24,6 +24,7 @@ const INLINE_KEYS: u32 = 32;
 pub(crate) fn watch_ends(find: impl Fn(&CStr) -> usize) {
     set_get_stack_size(find(c"pthread_attr_getstacksize"));
     found::learn(&find);
+    conditions::learn(&find);
     let create = find(c"pthread_key_create");
     let delete = find(c"pthread_key_delete");
     let set = find(c"pthread_setspecific");

@@ -123,7 +123,8 @@
 //!
 //! A reader accepts any file whose `reader_min` is at most its own [`VERSION`], ignores unknown chunk kinds, and
 //! takes fields beyond the end of an older record as zero. Older readers may ignore what was added without a version of its own:
-//! [`Unseen::threads_left_out`], [`THREAD_LEFT_OUT`], [`ChunkKind::Callers`], [`Unseen::forks`].
+//! [`Unseen::threads_left_out`], [`THREAD_LEFT_OUT`], [`ChunkKind::Callers`], [`Unseen::forks`],
+//! [`Header::condition_words`].
 
 mod arguments;
 mod callers;
@@ -378,6 +379,8 @@ pub struct Header {
     pub cost_start_ns: u64,
     /// Time that it took later on beside calls, for threads and forks, in ticks.
     pub cost_later_ticks: u64,
+    /// Where in a `pthread_cond_t` the words are that threads wait for, in bytes; 0 if unknown.
+    pub condition_words: u64,
 }
 
 /// What a chunk holds.
@@ -479,6 +482,6 @@ const _: () = {
     assert!(size_of::<ObjectRecord>() == 160);
     assert!(size_of::<Segment>() == 24);
     assert!(size_of::<SlotRecord>() == 32);
-    assert!(size_of::<Header>() == 368);
+    assert!(size_of::<Header>() == 376);
     assert!(PAGE.is_multiple_of(UNIT));
 };
