@@ -231,7 +231,7 @@ fn ending(recording: &Recording<'_>, clock: &Clock, liveness: Liveness) -> (Endi
             Liveness::ReplacedAt(_) => Ending::Exec,
         },
     };
-    let latest = latest_call.max(latest_trace(recording));
+    let latest = latest_call.max(latest_trace(recording, clock));
     match (ending, liveness) {
         (Ending::Running, Liveness::RunsAt(now)) => (ending, clock.ticks_at(now).max(latest), true),
         (Ending::Exec, Liveness::ReplacedAt(next)) if !end_is_valid => {
@@ -243,12 +243,18 @@ fn ending(recording: &Recording<'_>, clock: &Clock, liveness: Liveness) -> (Endi
     }
 }
 
-/// Returns the time of the latest trace other than a call.
-fn latest_trace(recording: &Recording<'_>) -> Ticks {
+/// Returns the time of the latest trace other than the beginning of a call.
+fn latest_trace(recording: &Recording<'_>, clock: &Clock) -> Ticks {
     let header = recording.header();
     let threads = recording.threads().flat_map(|thread| {
         let record = thread.record();
-        [record.start_ticks, if record.state == THREAD_ENDED { record.end_ticks } else { 0 }]
+        // What it says of its time off the CPU is over: the call that was the latest to begin has ended since.
+        let off_ns = thread.off_cpu().fold(0u64, |sum, row| {
+            sum.saturating_add(row.blocked_ns).saturating_add(row.preempted_ns)
+        });
+        let off_ticks = (off_ns as f64 / clock.ns_per_tick()) as u64;
+        let seen = record.start_ticks.saturating_add(off_ticks);
+        [seen, if record.state == THREAD_ENDED { record.end_ticks } else { 0 }]
     });
     let clock = [header.clock_start.ticks, header.clock_latest.ticks, header.end_ticks];
     Ticks(threads.chain(clock).max().unwrap_or_default())

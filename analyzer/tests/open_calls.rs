@@ -2,7 +2,7 @@
 
 mod process;
 
-use chase_analyzer::recorder::layout::{END_EXEC, END_EXIT, SlotClass};
+use chase_analyzer::recorder::layout::{END_EXEC, END_EXIT, OffCpuRow, SlotClass};
 use chase_analyzer::recorder::reader::Recording;
 use chase_analyzer::{Analysis, Ending, Image, Ns, Selection};
 use process::{Process, api, assert_conserved, figures};
@@ -141,6 +141,22 @@ fn an_exec_that_failed_is_no_end() {
     assert_eq!(image.ending, Ending::Killed);
     assert!(image.end_is_estimate);
     assert_conserved(&process.analysis());
+}
+
+/// A call that was the latest to begin, and has ended: nothing but what the thread waited in it says when.
+#[test]
+fn a_wait_is_no_longer_than_the_life_of_a_thread_that_was_killed() {
+    let mut process = Process::new();
+    let (outer, _) = process.slots();
+    process.builder.timeline(process.main).work(1_000).call(outer, 5_000_000);
+    let row = OffCpuRow { blocked_ns: 4_000_000, times: 1, ..OffCpuRow::default() };
+    process.builder.off_cpu(process.main, 1, row);
+    let analysis = process.analysis();
+    let thread = &analysis.threads[0];
+    assert_eq!(analysis.processes[0].ending, Ending::Killed);
+    let wait = thread.apis.iter().next().expect("a row").wait_ns;
+    assert_eq!(wait, Ns(4_000_000));
+    assert!(thread.end_ns.0 - thread.start_ns.0 >= wait.0, "{thread:?}");
 }
 
 #[test]

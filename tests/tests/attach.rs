@@ -458,13 +458,24 @@ work()";
     while ran(program.0.id()) < 200_000_000 {
         std::thread::sleep(Duration::from_millis(10));
     }
-    let mut command = Command::new(strace);
-    command.args(["-f", "-o", "/dev/null", "-e", "trace=pwrite64", "-e", DELAY]);
-    command.args(["-P", &format!("/proc/{}/mem", program.0.id())]);
-    command.arg(chase()).args(["attach", "--syscalls", "require", "--duration", "300ms", "-o"]);
-    command.arg(&directory).arg(program.0.id().to_string()).env_remove("LD_PRELOAD");
-    command.env("XDG_CONFIG_HOME", scratch.path().join("config"));
-    let (status, text) = said(command);
+    let attach = || {
+        let _ = fs::remove_dir_all(&directory);
+        let mut command = Command::new(&strace);
+        command.args(["-f", "-o", "/dev/null", "-e", "trace=pwrite64", "-e", DELAY]);
+        command.args(["-P", &format!("/proc/{}/mem", program.0.id())]);
+        command.arg(chase()).args(["attach", "--syscalls", "require", "--duration", "300ms", "-o"]);
+        command.arg(&directory).arg(program.0.id().to_string()).env_remove("LD_PRELOAD");
+        command.env("XDG_CONFIG_HOME", scratch.path().join("config"));
+        said(command)
+    };
+    // On a busy machine it may give up: each of its waits lasts longer under strace.
+    let mut tried = attach();
+    for _ in 0..2 {
+        if tried.0 != Some(0) {
+            tried = attach();
+        }
+    }
+    let (status, text) = tried;
     assert_eq!(status, Some(0), "{text}");
     let stood = text.split("stood still for ").nth(2).and_then(|text| text.split(' ').next());
     let stood: f64 = stood.and_then(|ms| ms.parse().ok()).expect("how long it stood still");
@@ -476,8 +487,8 @@ work()";
         let ns = |field: &str| thread[field].as_f64().expect(field);
         let lifetime = ns("lifetime_ns");
         let parts = ns("on_cpu_ns") + ns("blocked_ns") + ns("runnable_ns");
-        assert!((200e6..500e6).contains(&lifetime), "{thread}");
-        assert!((parts - lifetime).abs() < 50e6, "{parts} of {thread}");
+        assert!((200e6..300e6 + stood * 0.5e6).contains(&lifetime), "{thread}");
+        assert!((parts - lifetime).abs() < stood * 0.2e6, "{parts} of {thread}");
         assert!(ns("on_cpu_ns") > 0.02 * lifetime, "{thread}");
     }
 }
