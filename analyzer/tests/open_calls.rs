@@ -151,6 +151,9 @@ fn a_wait_is_no_longer_than_the_life_of_a_thread_that_was_killed() {
     process.builder.timeline(process.main).work(1_000).call(outer, 5_000_000);
     let row = OffCpuRow { blocked_ns: 4_000_000, times: 1, ..OffCpuRow::default() };
     process.builder.off_cpu(process.main, 1, row);
+    process.builder.header.clock_latest.ticks = process.builder.header.clock_start.ticks + 1_000;
+    process.builder.header.clock_latest.monotonic_ns =
+        process.builder.header.clock_start.monotonic_ns + 1_000;
     let analysis = process.analysis();
     let thread = &analysis.threads[0];
     assert_eq!(analysis.processes[0].ending, Ending::Killed);
