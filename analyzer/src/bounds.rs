@@ -35,7 +35,8 @@ pub(crate) struct Bounds<'a> {
 impl Bounds<'_> {
     /// What the run gains, at most, without the waits for a lock.
     pub(crate) fn of_lock(&self, lock: LockKey) -> Option<Ns> {
-        self.of_pieces(&Pieces { apis: Vec::new(), locks: HashSet::from([lock]) })
+        let pieces = Pieces { apis: Vec::new(), locks: HashSet::from([lock]) };
+        self.of_pieces(&pieces, &pieces.times(self.analysis, self.causes))
     }
 
     /// The same without the calls of a function that makes no others, in all threads.
@@ -50,12 +51,12 @@ impl Bounds<'_> {
             spans.fold(0, |sum: u64, span| sum.saturating_add(span.ns.0))
         });
         let all = spent.iter().fold(0, |sum: u64, ns| sum.saturating_add(ns.0));
-        let gain = self.of_pieces(&pieces)?.0.saturating_add(short.min(all));
+        let gain = self.of_pieces(&pieces, &spent)?.0.saturating_add(short.min(all));
         Some(Ns(gain.min(self.analysis.wall_ns.0)))
     }
 
-    fn of_pieces(&self, pieces: &Pieces) -> Option<Ns> {
-        let spent = pieces.times(self.analysis, self.causes);
+    /// `spent` is how much of each thread's time they take.
+    fn of_pieces(&self, pieces: &Pieces, spent: &[Ns]) -> Option<Ns> {
         self.gain(&Without {
             wait: &|wait| pieces.has(wait),
             time: &|thread| spent[thread as usize],

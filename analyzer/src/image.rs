@@ -231,13 +231,15 @@ fn ending(recording: &Recording<'_>, clock: &Clock, liveness: Liveness) -> (Endi
             Liveness::ReplacedAt(_) => Ending::Exec,
         },
     };
-    let latest = latest_call.max(latest_trace(recording, clock));
+    let latest = || latest_call.max(latest_trace(recording, clock));
     match (ending, liveness) {
-        (Ending::Running, Liveness::RunsAt(now)) => (ending, clock.ticks_at(now).max(latest), true),
-        (Ending::Exec, Liveness::ReplacedAt(next)) if !end_is_valid => {
-            (ending, clock.ticks_at(next).max(latest), true)
+        (Ending::Running, Liveness::RunsAt(now)) => {
+            (ending, clock.ticks_at(now).max(latest()), true)
         }
-        (Ending::Killed, _) => (ending, latest, true),
+        (Ending::Exec, Liveness::ReplacedAt(next)) if !end_is_valid => {
+            (ending, clock.ticks_at(next).max(latest()), true)
+        }
+        (Ending::Killed, _) => (ending, latest(), true),
         (Ending::Detached, _) => (ending, Ticks(header.end_ticks), false),
         _ => (ending, Ticks(header.end_ticks).max(latest_call), false),
     }

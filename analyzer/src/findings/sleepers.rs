@@ -138,7 +138,7 @@ fn is_behind(
     let others = evidence.watched.causes.iter();
     let others = others.filter(|row| row.group != slow && is_fed_by_threads(row));
     let wakers = others.flat_map(|row| &row.wakers).filter(|waker| is_of(giver)(waker));
-    let of_others: u64 = wakers.map(|waker| waker.waits).sum();
+    let of_others = wakers.map(|waker| waker.waits).fold(0, u64::saturating_add);
     let left = handed - times;
     (SLEEPS_ON..=AS_MANY * times).contains(&left) && (of_others as f64) < ANSWERS * left
 }

@@ -1,4 +1,5 @@
-/* The functions that the program and its plugins call, each with a counter that all processes of a run share. */
+/* The functions that the program and its plugins call, each with two counters that all processes of a run share: one for forks that
+ * have not executed a program, and one for the others. */
 #ifndef CALLS_H
 #define CALLS_H
 
@@ -29,6 +30,8 @@ struct shared {
     uint64_t begun[FUNCTION_COUNT];
 };
 extern struct shared *shared;
+/* A page. */
+#define SHARED 4096L
 
 /* Counts a call and gives the function to be called. Nothing that may jump away comes in between. */
 #define CALL(name) (__atomic_fetch_add(&shared->calls[AT_##name], 1, __ATOMIC_RELAXED), name)

@@ -8,6 +8,8 @@
 #include <pthread.h>
 
 struct shared *shared;
+/* What forks count in; null in these. */
+struct shared *of_forks;
 
 namespace {
 

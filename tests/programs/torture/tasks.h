@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <semaphore.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -85,11 +86,19 @@ uint64_t waited_for(pid_t child)
         CHECK(errno == EINTR);
     return static_cast<uint64_t>(status);
 }
+/* In a fork: what is called is counted apart from now on. */
+void count_as_fork()
+{
+    if (of_forks)
+        CHECK(mremap(of_forks, SHARED, SHARED, MREMAP_MAYMOVE | MREMAP_FIXED, shared) == shared);
+    of_forks = nullptr;
+}
 uint64_t forks(State &state)
 {
     State inner = state.fork(state.fuel / 3);
     pid_t child = fork();
     if (child == 0) {
+        count_as_fork();
         inner.alone = inner.alone || threads.load() > 1;
         uint64_t result = several(inner);
         __atomic_fetch_add(&shared->checksum, result, __ATOMIC_RELAXED);
@@ -122,6 +131,7 @@ uint64_t executes(State &state)
     if (state.below(2)) {
         CHECK(posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, own, environ) == 0);
     } else if ((child = fork()) == 0) {
+        count_as_fork();
         CALL(trap_leaf)(3);
         execv("/proc/self/exe", own);
         _exit(127);

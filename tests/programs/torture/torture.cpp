@@ -61,10 +61,11 @@ void tell()
         FUNCTIONS(X)
 #undef X
     };
-    std::string begun = std::string(arguments[4]) + ".begun";
+    std::string begun = std::string(arguments[4]) + ".begun", forked = std::string(arguments[4]) + ".forked";
     for (int i = 0; i < FUNCTION_COUNT; i++) {
-        trap_tell(arguments[4], names[i], static_cast<long>(shared->calls[i]));
-        trap_tell(begun.c_str(), names[i], static_cast<long>(shared->begun[i]));
+        trap_tell(arguments[4], names[i], static_cast<long>(shared->calls[i] + of_forks->calls[i]));
+        trap_tell(begun.c_str(), names[i], static_cast<long>(shared->begun[i] + of_forks->begun[i]));
+        trap_tell(forked.c_str(), names[i], static_cast<long>(of_forks->calls[i]));
     }
 }
 
@@ -78,11 +79,14 @@ int main(int argc, char **argv)
     long fuel = atol(argv[2]);
     bool first = fuel > 0;
     int file = open(argv[3], O_RDWR | (first ? O_CREAT : 0), 0600);
-    CHECK(file >= 0 && ftruncate(file, sizeof *shared) == 0);
-    void *map = mmap(nullptr, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    CHECK(map != MAP_FAILED);
+    CHECK(file >= 0 && ftruncate(file, 2 * SHARED) == 0);
+    for (struct shared **counters : {&shared, &of_forks}) {
+        long at = counters == &shared ? 0 : SHARED;
+        void *map = mmap(nullptr, SHARED, PROT_READ | PROT_WRITE, MAP_SHARED, file, at);
+        CHECK(map != MAP_FAILED);
+        *counters = static_cast<struct shared *>(map);
+    }
     close(file);
-    shared = static_cast<struct shared *>(map);
     struct sigaction action = {};
     action.sa_handler = handler;
     action.sa_flags = SA_RESTART;
@@ -105,6 +109,6 @@ int main(int argc, char **argv)
     __atomic_fetch_add(&shared->checksum, sum, __ATOMIC_RELAXED);
     if (!first)
         return static_cast<int>(sum & 63);
-    printf("%016lx\n", static_cast<unsigned long>(shared->checksum));
+    printf("%016lx\n", static_cast<unsigned long>(shared->checksum + of_forks->checksum));
     return 0;
 }
