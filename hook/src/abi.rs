@@ -49,8 +49,8 @@ pub(crate) const ARGUMENT_IS_TEXT: u32 = 1 << 17;
 pub(crate) const FRAMES: usize = 1 << 17;
 /// Size in bytes of a frame.
 pub(crate) const FRAME: usize = 64;
-/// Size and alignment in bytes of a segment: a header and 63 frames. (Calls that cross from one segment to the next
-/// take the slow path. Larger segments would cross less often, but fewer threads would get one.)
+/// Size and alignment in bytes of a segment: a header and 63 frames. (Larger segments would be crossed less often, but
+/// fewer threads would get one.)
 pub(crate) const SEGMENT: usize = 64 * FRAME;
 /// Size in bytes of a pad's call instruction: the return address that it pushes is so many bytes behind the pad.
 pub(crate) const PAD_CALL: usize = 6;

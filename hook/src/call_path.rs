@@ -14,7 +14,7 @@ use chase_format::layout::{
 
 use chase_logic::hash;
 
-use crate::abi::{self, Countdown, Frame};
+use crate::abi::{self, Countdown, Frame, Segment};
 use crate::thread::{self, Events, Thread};
 use crate::{counts, special, thread_life};
 
@@ -72,7 +72,10 @@ global_asm!(
     clone_returned = sym special::clone_returned,
     SPECIAL_STUBS = const abi::SPECIAL_STUBS,
     FRAME = const abi::FRAME,
+    SEGMENT = const abi::SEGMENT,
     SEGMENT_MASK = const abi::SEGMENT - 1,
+    NEXT = const offset_of!(Segment, next),
+    OWNER = const offset_of!(Segment, owner),
     AT_ZERO = const abi::AT_ZERO,
     WRAPPED = const abi::WRAPPED,
     FRAMED = const abi::FRAMED_KEY,

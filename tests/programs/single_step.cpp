@@ -2,7 +2,7 @@
  * calls a library, and looks for the program's frames on the stack. What a signal handler at
  * 10 kHz hits by chance is all here. The first round of each kind of call is not interrupted: a
  * thread that blocks all signals while it does more work would not live through the trap.
- * usage: single_step ROUNDS FILE */
+ * usage: single_step ROUNDS DEPTH FILE; all is done inside of DEPTH calls. */
 #include "trap.h"
 
 #include <csetjmp>
@@ -84,21 +84,32 @@ STEPPED static long throws()
     return caught;
 }
 
+static long rounds;
+
+/* longjmp and the unwinder switch stacks by instructions that no unwind table describes. */
+static long deeper(long depth)
+{
+    if (depth > 0)
+        return trap_nest(depth - 1, deeper);
+    long sum = 0;
+    for (long i = 0; i < rounds; i++) {
+        stepping = i > 0;
+        sum += calls() + jumps() + throws();
+    }
+    return sum;
+}
+
 int main(int argc, char **argv)
 {
-    CHECK(argc == 3);
+    CHECK(argc == 4);
     void *frames[4];
     backtrace(frames, 4);
     struct sigaction action = {};
     action.sa_handler = handler;
     sigaction(SIGTRAP, &action, nullptr);
-    long sum = 0;
-    /* longjmp and the unwinder switch stacks by instructions that no unwind table describes. */
-    for (long i = 0; i < atol(argv[1]); i++) {
-        stepping = i > 0;
-        sum += calls() + jumps() + throws();
-    }
+    rounds = atol(argv[1]);
+    long sum = deeper(atol(argv[2]));
     printf("sum %ld lost %ld\n", sum, lost);
-    trap_tell(argv[2], "steps", steps);
+    trap_tell(argv[3], "steps", steps);
     return 0;
 }

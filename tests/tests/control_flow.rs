@@ -115,6 +115,28 @@ fn callbacks_nested_a_hundred_thousand_deep() {
 }
 
 #[test]
+fn short_calls_at_every_depth() {
+    let (depth, rounds) = (140, 400);
+    let program = Build::program("nested.c").build();
+    for timing in ["adaptive", "all"] {
+        let trial = Trial::new(&program).arg(depth.to_string()).arg(rounds.to_string());
+        let trial = trial.hooked_env("CHASE_TIMING", timing);
+        let recording = trial.compare();
+        let all = depth * rounds;
+        let jumped: u64 = (0..rounds).step_by(8).map(|i| i % 3 + 1).sum::<u64>() * depth;
+        let nested = depth * (depth + 1) / 2 + jumped + trial.told("told")["handled"];
+        let process = recording.only();
+        process.expect(&[
+            (TRAP, "trap_nest", nested),
+            (TRAP, "trap_empty", all),
+            (TRAP, "trap_call", all),
+        ]);
+        process.expect_unwound(&[(TRAP, "trap_nest", jumped)]);
+        process.expect_nothing_open(TRAP);
+    }
+}
+
+#[test]
 fn recursion_through_the_plt() {
     let odd = Build::library("libodd.c").build();
     let even = Build::library("libeven.c").with(&odd).build();
@@ -257,26 +279,39 @@ fn signal_handlers_at_ten_kilohertz() {
 
 #[test]
 fn interrupted_at_every_instruction() {
-    let rounds = 3;
     for flags in ["-Wl,-z,now", "-Wl,-z,now -no-pie", "-Wl,-z,now -fno-plt"] {
-        let program = Build::program("single_step.cpp").flags(flags).build();
-        let trial = Trial::new(program).args([&rounds.to_string(), "counts"]);
-        let recording = trial.compare();
-        let process = recording.only();
-        process.expect(&[
-            (TRAP, "trap_leaf", trial.told("counts")["steps"]),
-            (TRAP, "trap_empty", rounds),
-            (TRAP, "trap_call", 3 * rounds),
-            (TRAP, "trap_add", rounds),
-            (TRAP, "trap_swap", rounds),
-        ]);
-        process.expect_unwound(&[(TRAP, "trap_call", 2 * rounds)]);
-        process.expect_nothing_open(TRAP);
-        // The trap comes in the hook's own slow path too, where a call of the handler can be
-        // counted but no page be made for its duration.
-        let leaves = (process.unwound(TRAP, "trap_leaf"), process.calls(TRAP, "trap_leaf"));
-        assert!(leaves.0 * 1000 <= leaves.1, "{leaves:?}");
+        interrupted_at_every_instruction_at(flags, 0);
     }
+}
+
+/// As deep as the first segment of a shadow stack reaches, so that the path crosses to the next and back.
+#[test]
+fn interrupted_at_every_instruction_between_segments() {
+    for depth in 60..=64 {
+        interrupted_at_every_instruction_at("-Wl,-z,now", depth);
+    }
+}
+
+fn interrupted_at_every_instruction_at(flags: &str, depth: u64) {
+    let rounds = 3;
+    let program = Build::program("single_step.cpp").flags(flags).build();
+    let trial = Trial::new(program).args([&rounds.to_string(), &depth.to_string(), "counts"]);
+    let recording = trial.compare();
+    let process = recording.only();
+    process.expect(&[
+        (TRAP, "trap_leaf", trial.told("counts")["steps"]),
+        (TRAP, "trap_empty", rounds),
+        (TRAP, "trap_call", 3 * rounds),
+        (TRAP, "trap_add", rounds),
+        (TRAP, "trap_swap", rounds),
+        (TRAP, "trap_nest", depth),
+    ]);
+    process.expect_unwound(&[(TRAP, "trap_call", 2 * rounds)]);
+    process.expect_nothing_open(TRAP);
+    // The trap comes in the hook's own slow path too, where a call of the handler can be
+    // counted but no page be made for its duration.
+    let leaves = (process.unwound(TRAP, "trap_leaf"), process.calls(TRAP, "trap_leaf"));
+    assert!(leaves.0 * 1000 <= leaves.1, "{leaves:?}");
 }
 
 #[test]

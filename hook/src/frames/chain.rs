@@ -17,7 +17,15 @@ impl Thread {
     /// without system calls.
     #[cold]
     pub(super) fn grow(&self) -> bool {
-        self.enter_next(self.head.top.load(Ordering::Relaxed)) || self.add_next()
+        let top = self.head.top.load(Ordering::Relaxed);
+        self.is_at_end(top) && (self.enter_next(top) || self.add_next())
+    }
+
+    /// Whether `top` is at the end of a segment of this thread. An exit that a handler interrupts may just have moved it
+    /// from the beginning of one into its header instead, and be about to find that out. What is below is not ours then.
+    fn is_at_end(&self, top: usize) -> bool {
+        // SAFETY: frames, and what is before the first one, are mapped.
+        unsafe { ptr::eq((*segment_of((top - FRAME) as *const Frame)).owner, &raw const self.head) }
     }
 
     /// Enters the next segment, if there is one and `top` has not moved. A handler may have done the same meanwhile,

@@ -25,6 +25,7 @@ chase_enter_\of:                        # r11 = slot, (rsp) = return address
     stash_rax
 .Lenter_stashed_\of:
     stash_others
+.Lenter_again_\of:
     load_thread \of %rcx                # rcx = thread
     load_context \of %rdx               # rdx = the caller's node
     imull ${HASH}, %r11d, %esi
@@ -35,7 +36,7 @@ chase_enter_\of:                        # r11 = slot, (rsp) = return address
     {{disp32}} movq {TOP}(%rcx), %rax   # rax = the frame to claim
     whole 11
     testl ${SEGMENT_MASK}, %eax         # end of the segment, or no thread
-    jz .Lenter_slow_\of
+    jz .Lenter_next_\of
     whole 10
     cmpq %rsp, {SP}-{FRAME}(%rax)       # the top frame must enclose this call
     jbe .Lenter_outside_\of
@@ -84,6 +85,7 @@ chase_exit_\of:                         # r11 = frame
     movq %rax, %r9                      # results are in rax and rdx by the ABI; rcx and r8, which stay,
     movq %rdx, %r10                     # hold more by other conventions, like Swift's
     show_caller \of .Lnot_top_\of
+.Lcaller_shown_\of:
     read_clock %r11 .Lexit_clock_\of
 .Lended_\of:
     movq {NODE}(%r11), %rsi             # rsi = node
@@ -281,6 +283,10 @@ chase_exit_\of:                         # r11 = frame
     load_context \of %rdx
     jmp .Lenclosed_\of
 
+.Lenter_next_\of:
+    enter_next_segment .Lenter_slow_\of
+    jmp .Lenter_again_\of
+
 .Lcollision_\of:                        # linear probing; an empty entry ends it
     btsq ${WITH_ARGUMENT}, %rdx
     cmpq %rdx, (%rsi)
@@ -393,6 +399,11 @@ chase_exit_\of:                         # r11 = frame
     jmp .Lleave_slow_\of               # a signal handler has switched stacks during that system call
 
 .Lnot_top_\of:
+    leave_next_segment %rdx 1f
+    movq {NODE}-{FRAME}(%r11), %rsi
+    show_context \of %rsi %rdi
+    jmp .Lcaller_shown_\of
+1:
     read_clock %r11 .Lnot_top_clock_\of
     jmp .Lleave_slow_\of
 .Lnot_top_clock_\of:

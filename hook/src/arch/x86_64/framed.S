@@ -21,6 +21,7 @@ chase_counted_\of:                      # r11 = slot, (rsp) = return address, fl
     load_thread \of %rcx                # rcx = thread
     {{disp32}} movq %rdx, -16(%rsp)
     {{disp32}} movq %rsi, -32(%rsp)
+.Lframed_again_\of:
     load_context \of %rdx               # rdx = the caller's node
     imull ${HASH}, %r11d, %esi
     movl %edx, %eax
@@ -30,7 +31,7 @@ chase_counted_\of:                      # r11 = slot, (rsp) = return address, fl
     {{disp32}} movq {TOP}(%rcx), %rax   # rax = the frame to claim
     whole 11
     testl ${SEGMENT_MASK}, %eax
-    jz .Lframed_slow_\of
+    jz .Lframed_next_\of
     whole 10
     cmpq %rsp, {SP}-{FRAME}(%rax)
     jbe .Lframed_outside_\of
@@ -76,7 +77,8 @@ chase_framed_exit_\of:                  # r11 = frame; rax rdx rcx r8 may hold r
     leaq {FRAME}(%r11), %rdi
     whole 9
     cmpq %rdi, {TOP}(%r9)
-    jne .Lframed_leave_slow_\of
+    jne .Lframed_not_top_\of
+.Lframed_on_top_\of:
     movq $0, {SP}(%r11)
     pushq {RET}(%r11)
     cfi_return_on_stack
@@ -90,8 +92,14 @@ chase_framed_exit_\of:                  # r11 = frame; rax rdx rcx r8 may hold r
     retq
 
 # ---- out of line --------------------------------------------------------------------------------
-.Lframed_leave_slow_\of:
+.Lframed_not_top_\of:
     cfi_return_in_frame
+    movq %rax, %r10
+    leave_next_segment %r9 1f
+    movq %r10, %rax
+    jmp .Lframed_on_top_\of
+1:
+    movq %r10, %rax
     pushq {RET}(%r11)
     cfi_return_on_stack
     movq %rax, %r9
@@ -114,6 +122,10 @@ chase_framed_exit_\of:                  # r11 = frame; rax rdx rcx r8 may hold r
 1:
     load_context \of %rdx
     jmp .Lframed_enclosed_\of
+
+.Lframed_next_\of:
+    enter_next_segment .Lframed_slow_\of
+    jmp .Lframed_again_\of
 
 .Lframed_collision_\of:
     cmpq $0, (%rsi)

@@ -203,6 +203,36 @@
     show_context \of %rsi %rdi
 .endm
 
+# At the end of a segment, with the top in rax and the thread in rcx: enters the next one, as `Thread::enter_next` does.
+# Jumps to `slow` if there is none, or no thread. If a signal handler has moved the top meanwhile, that is left as it is:
+# whoever comes here looks at the top again. rax, rdx and rsi are lost.
+.macro enter_next_segment slow
+    testq %rax, %rax
+    jz \slow
+    cmpq %rcx, {OWNER}-{SEGMENT}(%rax)  # as `Thread::is_at_end`
+    jne \slow
+    movq {NEXT}-{SEGMENT}(%rax), %rdx
+    testq %rdx, %rdx
+    jz \slow
+    movq {SP}-{FRAME}(%rax), %rsi       # a header is a copy of the frame below
+    movq %rsi, {SP}(%rdx)
+    movq {NODE}-{FRAME}(%rax), %rsi
+    movq %rsi, {NODE}(%rdx)
+    addq ${FRAME}, %rdx
+    cmpxchgq %rdx, {TOP}(%rcx)          # one instruction, for signal handlers
+.endm
+
+# At the exit of a frame that ends at rdi and is not the top one: if it is the last of its segment, and the next one is
+# empty, moves the top back to it. Otherwise jumps to `not_top`. rax is lost.
+.macro leave_next_segment thread not_top
+    testl ${SEGMENT_MASK}, %edi
+    jnz \not_top
+    movq {NEXT}-{SEGMENT}(%rdi), %rax
+    addq ${FRAME}, %rax                 # (of no segment: what is no thread's top)
+    cmpxchgq %rdi, {TOP}(\thread)
+    jne \not_top
+.endm
+
 # Jumps to `to` if the return address at `place` is in the pad of the frame below `top`. rdx is lost.
 .macro jump_if_named place top to
     movq \place, %rdx
