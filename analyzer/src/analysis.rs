@@ -66,9 +66,12 @@ pub struct Analysis {
     pub on_cpu: OnCpu,
     /// The overhead of chase.
     pub overhead: Overhead,
-    /// What waits are for, by API, and last in the threads' own code.
+    /// What waits are for, by API.
     #[serde(skip)]
     pub(crate) wait_causes: Vec<Cause>,
+    /// What waits in threads' own code are for, by thread.
+    #[serde(skip)]
+    pub(crate) own_wait_causes: Vec<Cause>,
     /// The sums behind the rows of `apis`.
     #[serde(skip)]
     pub(crate) api_sums: Vec<Sums>,
@@ -143,12 +146,14 @@ impl Analysis {
         (images.last().unwrap_or(thread.process), thread.tid)
     }
 
-    /// Returns what waits in an API, by number, or in the threads' own code are for, or mostly are.
+    /// Returns what a thread's waits in an API, or in its own code, are for, or mostly are; both by number.
     #[must_use]
-    pub fn waits_for(&self, api: Option<u32>) -> Cause {
-        let last = self.wait_causes.len().saturating_sub(1);
-        let place = api.map_or(last, |api| api as usize);
-        self.wait_causes.get(place).copied().unwrap_or(Cause::Other)
+    pub fn waits_for(&self, api: Option<u32>, thread: u32) -> Cause {
+        let cause = match api {
+            Some(api) => self.wait_causes.get(api as usize),
+            None => self.own_wait_causes.get(thread as usize),
+        };
+        cause.copied().unwrap_or(Cause::Other)
     }
 
     /// Returns how waits were measured.

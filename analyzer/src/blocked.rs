@@ -124,7 +124,8 @@ fn idle_in(analysis: &Analysis, thread: &ThreadRow) -> Option<Option<u32>> {
 #[must_use]
 pub fn blocked(analysis: &Analysis) -> Blocked {
     let mut blocked = Blocked { runnable: runnable(analysis), ..Blocked::default() };
-    let mut rows: HashMap<Option<u32>, BlockedRow> = HashMap::new();
+    // (Threads' own code waits for different things.)
+    let mut rows: HashMap<(Option<u32>, Cause), BlockedRow> = HashMap::new();
     let mut idle: HashMap<Option<u32>, IdleRow> = HashMap::new();
     let idle_in: Vec<_> = analysis.threads.iter().map(|thread| idle_in(analysis, thread)).collect();
     let with_work = analysis.threads.iter().zip(&idle_in).filter(|(_, idle)| idle.is_none());
@@ -147,22 +148,23 @@ pub fn blocked(analysis: &Analysis) -> Blocked {
         blocked.wait_ns.0 = blocked.wait_ns.0.saturating_add(waited);
         for (api, ns) in waits_of(thread) {
             let max = ThreadSpan { thread: number, ns };
-            let row = rows.entry(api).or_insert(BlockedRow {
-                cause: analysis.waits_for(api),
+            let cause = analysis.waits_for(api, number);
+            let row = rows.entry((api, cause)).or_insert(BlockedRow {
+                cause,
                 api,
                 wait_ns: Ns(0),
                 threads: 0,
                 max,
             });
             row.wait_ns.0 = row.wait_ns.0.saturating_add(ns.0);
-            row.threads += usize::from(in_apis.insert((api, identity)));
+            row.threads += usize::from(in_apis.insert((api, cause, identity)));
             if ns > row.max.ns {
                 row.max = max;
             }
         }
     }
     blocked.rows = rows.into_values().collect();
-    blocked.rows.sort_by_key(|row| (Reverse(row.wait_ns), row.api));
+    blocked.rows.sort_by_key(|row| (Reverse(row.wait_ns), row.api, row.cause));
     blocked.idle = idle.into_values().collect();
     blocked.idle.sort_by_key(|row| (Reverse(row.threads), Reverse(row.wait_ns), row.api));
     blocked

@@ -263,6 +263,7 @@ impl Names {
         }
         let build = (file_name(path).to_owned(), build_id.to_owned());
         let known = known.or_else(|| self.builds.get(&build).copied());
+        let known = known.or_else(|| self.by_other_path(path, build_id));
         let number = known.unwrap_or_else(|| {
             self.objects.push(ObjectRow {
                 path: path.into(),
@@ -279,6 +280,16 @@ impl Names {
             self.builds.entry(build).or_insert(number);
         }
         number
+    }
+
+    /// Returns the object that the kernel and the dynamic linker name differently: where `/lib` is a link, the one says `/usr/lib/libx.so`
+    /// of a mapping, whose build is not known, and the other `/lib/libx.so`.
+    fn by_other_path(&self, path: &str, build_id: &str) -> Option<u32> {
+        if let Some(linked) = path.strip_prefix("/usr").filter(|_| build_id.is_empty()) {
+            return self.object_numbers.get(linked).copied();
+        }
+        let mapped = *self.object_numbers.get(format!("/usr{path}").as_str())?;
+        self.objects[mapped as usize].build_id.is_empty().then_some(mapped)
     }
 
     /// Returns the object of a mapping that is not among the recording's objects; an empty path stands for an unknown

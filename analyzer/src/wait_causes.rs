@@ -1,43 +1,67 @@
 //! What waits in functions are for, also where the functions' names do not tell.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use crate::blocking::{Cause, cause_of};
-use crate::rows::ApiRow;
-use crate::syscalls::{Category, OfApi, SyscallRow};
+use crate::blocking::{Cause, cause_of, is_of_openmp};
+use crate::rows::{ApiRow, ObjectRow, ThreadRow};
+use crate::syscalls::{Category, OfApi, OfThread, SyscallRow};
 
-/// What waits are for, by API, and last in the threads' own code: as the function's name tells, else what most of the time off
-/// the CPU in the system calls made there is for.
-///
-/// Threads of a runtime of OpenMP wait for each other at words of its own, in their own code, too: for the end of a region, and for the
-/// next one. `has_team`: there is such a runtime.
-pub(crate) fn causes(
-    apis: &[ApiRow],
-    syscalls: &[SyscallRow<OfApi>],
-    has_team: bool,
+/// Time off the CPU in system calls, by what it is for.
+type Times = BTreeMap<Cause, u64>;
+
+/// What waits are for, by API: as the function's name tells, else what most of the time off the CPU in the system calls made there
+/// is for.
+pub(crate) fn of_apis(apis: &[ApiRow], syscalls: &[SyscallRow<OfApi>]) -> Vec<Cause> {
+    let mut times: Vec<Times> = vec![BTreeMap::new(); apis.len()];
+    for row in syscalls {
+        let Some(api) = row.of.api.map(|api| api as usize) else { continue };
+        let is_of_team = apis[api].symbol.starts_with("GOMP_");
+        add(&mut times[api], row, is_of_team);
+    }
+    let known = apis.iter().map(|row| row.waits_for);
+    known.zip(times).map(|(known, times)| known.unwrap_or_else(|| most(times))).collect()
+}
+
+/// The same, by thread, in its own code. Threads of a runtime of OpenMP wait for each other there, at words of its own: for the end of
+/// a region, and for the next one. What other threads of the program wait for is no barrier.
+pub(crate) fn of_own_code(
+    threads: &[ThreadRow],
+    syscalls: &[SyscallRow<OfThread>],
+    objects: &[ObjectRow],
 ) -> Vec<Cause> {
-    let mut in_syscalls: Vec<BTreeMap<Cause, u64>> = vec![BTreeMap::new(); apis.len() + 1];
-    for row in syscalls.iter().filter(|row| row.of.is_recorded && row.measures.off_cpu_ns.0 > 0) {
-        let place = row.of.api.map_or(apis.len(), |api| api as usize);
-        if let Some(times) = in_syscalls.get_mut(place) {
-            let is_of_team = match row.of.api {
-                Some(api) => apis[api as usize].symbol.starts_with("GOMP_"),
-                None => has_team,
-            };
-            let cause = match cause_of_syscall(&row.syscall, row.category) {
-                Cause::Lock if is_of_team => Cause::Barrier,
-                cause => cause,
-            };
-            let time = times.entry(cause).or_default();
-            *time = time.saturating_add(row.measures.off_cpu_ns.0);
+    let numbers: HashMap<(u32, Option<u32>), usize> = threads
+        .iter()
+        .zip(0..)
+        .map(|(row, at)| ((row.process as u32, Some(row.thread)), at))
+        .collect();
+    let mut times: Vec<Times> = vec![BTreeMap::new(); threads.len()];
+    for row in syscalls {
+        if let Some(&thread) = numbers.get(&(row.of.process, row.of.thread)) {
+            add(&mut times[thread], row, is_of_team(&threads[thread], objects));
         }
     }
-    let known = apis.iter().map(|row| row.waits_for).chain([None]);
-    let most = |times: BTreeMap<Cause, u64>| times.into_iter().max_by_key(|&(_, ns)| ns);
-    known
-        .zip(in_syscalls)
-        .map(|(known, times)| known.or(most(times).map(|it| it.0)).unwrap_or(Cause::Other))
-        .collect()
+    times.into_iter().map(most).collect()
+}
+
+/// Whether a runtime of OpenMP has made the thread.
+pub(crate) fn is_of_team(thread: &ThreadRow, objects: &[ObjectRow]) -> bool {
+    let made_by = thread.creation_site.or(thread.start_routine).and_then(|place| place.object);
+    let object = made_by.and_then(|object| objects.get(object as usize));
+    object.is_some_and(|object| is_of_openmp(&object.name))
+}
+
+fn add<K>(times: &mut Times, row: &SyscallRow<K>, is_of_team: bool) {
+    let cause = match cause_of_syscall(&row.syscall, row.category) {
+        Cause::Lock if is_of_team => Cause::Barrier,
+        cause => cause,
+    };
+    let time = times.entry(cause).or_default();
+    *time = time.saturating_add(row.measures.off_cpu_ns.0);
+}
+
+fn most(times: Times) -> Cause {
+    let most = times.into_iter().filter(|&(_, ns)| ns > 0).max_by_key(|&(_, ns)| ns);
+    most.map_or(Cause::Other, |(cause, _)| cause)
 }
 
 /// What a thread waits for that is blocked in this system call.

@@ -1,13 +1,13 @@
 //! What threads wait for, and where.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
 use crate::analysis::Analysis;
 use crate::blocking::Cause;
 use crate::clock::Ns;
-use crate::groups::{Groups, ThreadSpan};
+use crate::groups::{GroupRow, Groups, ThreadSpan};
 
 /// The waits of a group in an API. Waits at a barrier are attributed to the group: the library only keeps the early
 /// threads until the last one comes.
@@ -49,6 +49,20 @@ fn longest(analysis: &Analysis, groups: &Groups) -> HashMap<(u32, Option<u32>), 
     longest
 }
 
+/// Returns what the waits of a group's threads in an API, or in their own code, are for, or mostly are.
+fn mostly_for(analysis: &Analysis, group: &GroupRow, api: Option<u32>) -> Cause {
+    if api.is_some() {
+        return analysis.waits_for(api, 0);
+    }
+    let mut times: BTreeMap<Cause, u64> = BTreeMap::new();
+    for &thread in &group.members {
+        let ns = analysis.threads[thread as usize].application_wait_ns.unwrap_or_default();
+        let time = times.entry(analysis.waits_for(None, thread)).or_default();
+        *time = time.saturating_add(ns.0);
+    }
+    times.into_iter().max_by_key(|&(_, ns)| ns).map_or(Cause::Other, |(cause, _)| cause)
+}
+
 /// Returns all waits, longest first.
 #[must_use]
 pub fn waits(analysis: &Analysis, groups: &Groups) -> Vec<WaitRow> {
@@ -58,7 +72,7 @@ pub fn waits(analysis: &Analysis, groups: &Groups) -> Vec<WaitRow> {
         for row in group.apis.iter().filter(|row| row.wait_ns.0 > 0) {
             rows.push(WaitRow {
                 group: number,
-                cause: analysis.waits_for(row.api),
+                cause: mostly_for(analysis, group, row.api),
                 api: row.api,
                 calls: row.calls,
                 wait_ns: row.wait_ns,

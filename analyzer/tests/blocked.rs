@@ -157,3 +157,42 @@ fn waiting_for_a_processor_is_told_where_it_matters() {
         assert_eq!(blocked(&analysis).runnable.is_some(), matters, "{runnable}");
     }
 }
+
+/// In a program that uses OpenMP, only the threads of its runtime wait at barriers in their own code.
+#[test]
+fn own_code_waits_for_what_each_thread_waits_for() {
+    const FUTEX: u32 = 202;
+    let mut process = Process::new();
+    let runtime = process.builder.object("/lib/libgomp.so.1");
+    let own = process.builder.code_address(process.app, 0x40);
+    let of_team = process.builder.code_address(runtime, 0x40);
+    let threads = [own, of_team].map(|routine| {
+        let thread = process.builder.thread("worker");
+        process.builder.thread_mut(thread).start_routine_avma = routine;
+        process.builder.timeline(thread).work(100 * MS).end();
+        thread
+    });
+    process.builder.timeline(process.main).work(100 * MS).end();
+    process.builder.end(END_EXIT, 0);
+    let refs = process.builder.context_refs();
+    let mut seen = SyscallsBuilder::new(1000);
+    for thread in threads {
+        let (tid, root) = (1000 + thread.0, refs[thread.0 as usize][0]);
+        seen.syscall(root, tid, FUTEX, 10, 5 * MS).off_cpu_ns = 50 * MS;
+        seen.wait(root, tid, WAIT_VOLUNTARY, 10, 5 * MS);
+    }
+    let file = SyscallsFile::parse(seen.build()).unwrap();
+    let image = process.image().with_syscalls(Some(file));
+    let analysis = Analysis::new(&[image], Selection::All);
+    let mut causes: Vec<_> =
+        blocked(&analysis).rows.iter().map(|row| (row.cause, row.wait_ns.0 / MS)).collect();
+    causes.sort();
+    assert_eq!(causes, [(WaitCause::Lock, 50), (WaitCause::Barrier, 50)]);
+    let groups = Groups::new(&analysis, &Unnamed);
+    let mut causes: Vec<_> = chase_analyzer::waits(&analysis, &groups)
+        .iter()
+        .map(|row| (row.cause, row.wait_ns.0 / MS))
+        .collect();
+    causes.sort();
+    assert_eq!(causes, [(WaitCause::Lock, 50), (WaitCause::Barrier, 50)]);
+}

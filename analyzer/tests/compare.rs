@@ -72,6 +72,43 @@ fn several_recordings_are_ranked() {
     assert_eq!((basis, row.verdict), (Basis::TooFewRuns, Verdict::TooFew));
 }
 
+/// Of many functions one is always apart from side to side by chance.
+#[test]
+fn identical_runs_have_not_changed_whatever_chance_makes_of_one_of_many_functions() {
+    const FUNCTIONS: usize = 40;
+    let run = |number: u64| {
+        let mut process = Process::new();
+        let (app, liba) = (process.app, process.liba);
+        let slots: Vec<_> = (0..FUNCTIONS)
+            .map(|at| process.builder.slot(app, Some(liba), &format!("function_{at}")))
+            .collect();
+        let mut state = number << 32;
+        let mut thread = process.builder.timeline(process.main);
+        for slot in slots {
+            // SplitMix64.
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            thread.calls(slot, 1_000 + (mixed >> 33) % 300, 50);
+        }
+        thread.end();
+        process.analysis()
+    };
+    let runs: Vec<_> = (1..=80).map(run).collect();
+    // Comparisons in which anything is said to have changed, and functions that have by themselves.
+    let (mut alarms, mut by_rank) = (0, 0);
+    for sides in runs.chunks(8) {
+        let (before, after) = sides.split_at(4);
+        let comparison = compare(before, after, &match_apis(before, after));
+        let is_change = |row: &&ApiChange| matches!(row.verdict, Verdict::Slower | Verdict::Faster);
+        alarms += usize::from(comparison.apis.iter().filter(is_change).count() > 0);
+        let p = |row: &ApiChange| row.metrics.time_per_call_ns.p;
+        by_rank += comparison.apis.iter().filter(|row| p(row).is_some_and(|p| p < 0.05)).count();
+    }
+    assert!(by_rank >= 5, "{by_rank} of 400");
+    assert!(alarms <= 2, "{alarms} of 10 comparisons");
+}
+
 #[test]
 fn apis_are_matched_by_soname_then_by_symbol() {
     let before = [run_of("malloc", "/usr/lib/libc.so.6", 100, 0)];

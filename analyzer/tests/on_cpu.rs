@@ -228,3 +228,18 @@ fn a_row_that_was_taken_from_below_zero_is_made_good_by_the_threads_other_row() 
     scene.seen.on_cpu(1000, 40_003_000);
     assert_eq!(scene.analysis().on_cpu.on_cpu_ns.0, 40_000_000);
 }
+
+/// Where `/lib` is a link, the kernel names the same file otherwise than the dynamic linker does.
+#[test]
+fn a_library_is_the_same_by_both_of_its_paths() {
+    let mut scene = Scene::new();
+    let liba = scene.process.builder.code_address(scene.process.liba, 0x80);
+    scene.seen.mapping(0x7000_0000, 0x7001_0000, "/usr/lib/liba.so");
+    scene.seen.samples(scene.root, 1000, 0x7000_1000, 30, 0);
+    scene.seen.samples(scene.outer, 1000, liba, 10, 0);
+    scene.seen.on_cpu(1000, 40_000_000);
+    let analysis = scene.analysis();
+    let rows: Vec<_> = analysis.libraries.iter().filter(|row| row.name == "liba.so").collect();
+    let [row] = rows[..] else { panic!("{rows:#?}") };
+    assert_eq!((row.on_cpu.unwrap().samples, row.measures.calls), (40, 1));
+}

@@ -317,6 +317,54 @@ fn pages_that_are_given_back_are_given_anew() {
     assert_eq!(faults(1_000, u64::MAX), Some((Ns(600 * MS), Ns(700 * MS))));
 }
 
+/// The pages that chase touches itself are none of the program's.
+#[test]
+fn page_faults_of_chase_are_not_the_programs() {
+    let faults = |library: &str| {
+        let mut seen = Seen::new();
+        let unmap = seen.function("munmap");
+        let tid = seen.thread(0x300, unmap, (MUNMAP, 1_000, 100 * US));
+        seen.file.header.sample_hz = 1_000;
+        let builder = &mut seen.pool.process.builder;
+        let object = builder.object(library);
+        let code = builder.code_address(object, 0x40);
+        seen.file.samples(0, tid, code, 300, 700);
+        let outcome = seen.finish();
+        outcome.findings.iter().find_map(|finding| match finding.kind {
+            FindingKind::MappingChurn { faults_ns, .. } => Some((faults_ns, finding.saves_ns)),
+            _ => None,
+        })
+    };
+    assert_eq!(faults("/opt/libother.so"), Some((Ns(600 * MS), Ns(700 * MS))));
+    assert_eq!(faults("/opt/libchase.so"), Some((Ns(0), Ns(100 * MS))));
+}
+
+/// What most of the time of loading goes to is named, if it is known.
+#[test]
+fn the_library_that_is_slow_to_start_takes_most_of_the_loading() {
+    let named = |inside_ms: u64| {
+        let mut seen = Seen::new();
+        let load = seen.function("dlopen");
+        let libb = seen.pool.process.libb;
+        let liba = seen.pool.process.liba;
+        let register = seen.pool.process.builder.slot(libb, Some(liba), "register");
+        let thread = seen.pool.thread("worker", 0x200);
+        let mut timeline = seen.pool.process.builder.timeline(thread);
+        timeline.enter(load).call(register, inside_ms * MS).work((300 - inside_ms) * MS).leave();
+        timeline.end();
+        seen.threads.push(thread);
+        let outcome = seen.finish();
+        let library = outcome.findings.iter().find_map(|finding| match finding.kind {
+            FindingKind::SlowLoading { library, .. } => Some(library),
+            _ => None,
+        });
+        let name = |at: u32| outcome.analysis.objects[at as usize].name.clone();
+        library.expect("a finding").map(name)
+    };
+    assert_eq!(named(200).as_deref(), Some("libb.so"));
+    assert_eq!(named(3), None);
+}
+
 /// Where a function is called, that maps memory in one of a hundred calls or in all, and whether it is the allocator.
 fn mapped_at(function: &str, calls: u64) -> (bool, bool) {
     let mut seen = Seen::new();

@@ -8,7 +8,7 @@ use chase_viz::{Group, GroupKind, State, state_colour};
 use crate::Label;
 use crate::model::{Library, RanObject, RanPlace, Report};
 
-/// What chase's own time in a process is called. It is no library of the program, and grey.
+/// What chase's own time in a process is called. It is no library of the program, and has a colour of its own.
 pub const CHASE_ITSELF: &str = "chase itself";
 
 /// The colours of libraries and applications. Those that matter most, by the processor's time or by that of the calls, have
@@ -79,7 +79,8 @@ impl<'r> Colours<'r> {
 
     /// How the library or program of this name is coloured.
     pub(crate) fn named_kind(&self, name: &Label) -> GroupKind {
-        self.kinds.get(name).copied().unwrap_or(GroupKind::Rest)
+        let own = (name.as_str() == CHASE_ITSELF).then_some(GroupKind::Recorder);
+        own.or_else(|| self.kinds.get(name).copied()).unwrap_or(GroupKind::Rest)
     }
 
     /// The same as `#RRGGBB`.
@@ -133,5 +134,19 @@ pub(crate) fn cause_words(cause: WaitCause) -> &'static str {
         WaitCause::Sleep => "time to pass",
         WaitCause::Io => "input or output",
         WaitCause::Other => "other things",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What has no colour of its own is grey: chase is not told as one of these.
+    #[test]
+    fn chase_itself_is_not_coloured_as_what_was_put_together() {
+        let colours = Colours { kinds: HashMap::new() };
+        let [own, other] =
+            [CHASE_ITSELF, "libother.so"].map(|name| colours.named(&Label::from(name)));
+        assert_ne!(own, other);
     }
 }

@@ -34,6 +34,8 @@ pub enum GroupKind {
     LibraryNumber(usize),
     /// The same of an application, marked "(application)".
     ApplicationNumber(usize),
+    /// The recorder's own part, in a program that it records: no library has its colour.
+    Recorder,
     /// What threads do.
     State(State),
     /// One of a few kinds, from the darkest blue on; grey when they have run out.

@@ -36,6 +36,8 @@ const LIBRARIES: [Colour; 7] = [
 /// Further greys would be taken for [`REST`], or for reddish purple without red cones.
 const APPLICATIONS: [Colour; 3] = [rgb(0x222222), rgb(0x474747), rgb(0x696969)];
 pub(crate) const REST: Colour = rgb(0xbbbbbb);
+/// What the recorder itself does in a program.
+const RECORDER: Colour = rgb(0x845484);
 /// What threads do, in the order of [`State`]. Those of what mostly has nothing to do (conditions, joins, sleep) are pale, so
 /// that a picture of many such threads is calm. None is a library's: they were searched for by the distances that the tests below
 /// ask for.
@@ -127,6 +129,7 @@ pub(crate) fn assign(groups: &[Group]) -> Vec<Option<Colour>> {
             GroupKind::LibraryNumber(number) => LIBRARIES.get(number).copied(),
             GroupKind::State(state) => Some(STATES[state as usize]),
             GroupKind::Shade(number) => HEAT[1..].iter().rev().nth(number).copied(),
+            GroupKind::Recorder => Some(RECORDER),
             GroupKind::Rest => None,
         })
         .collect()
@@ -204,7 +207,8 @@ mod tests {
 
     #[test]
     fn no_two_colours_are_alike_for_any_kind_of_sight() {
-        let all: Vec<_> = [REST].into_iter().chain(APPLICATIONS).chain(LIBRARIES).collect();
+        let own = [REST, RECORDER];
+        let all: Vec<_> = own.into_iter().chain(APPLICATIONS).chain(LIBRARIES).collect();
         for (i, a) in all.iter().enumerate() {
             for b in &all[i + 1..] {
                 let d = difference(*a, *b);
@@ -215,7 +219,8 @@ mod tests {
 
     #[test]
     fn states_are_told_from_each_other_and_from_libraries() {
-        let libraries: Vec<_> = [REST].into_iter().chain(APPLICATIONS).chain(LIBRARIES).collect();
+        let own = [REST, RECORDER];
+        let libraries: Vec<_> = own.into_iter().chain(APPLICATIONS).chain(LIBRARIES).collect();
         for (i, a) in STATES.iter().enumerate() {
             for b in STATES[i + 1..].iter().chain(&libraries) {
                 let d = difference(*a, *b);

@@ -1,11 +1,11 @@
 //! Makes sorted tables of what was collected.
 
 use std::collections::BTreeMap;
+use std::mem::take;
 
 use super::Analysis;
 use super::collect::Collector;
 use super::thread::CollectedThread;
-use crate::blocking::is_of_openmp;
 use crate::clock::Ns;
 use crate::contexts::Contexts;
 use crate::names::{Names, Site};
@@ -19,6 +19,7 @@ use crate::rows::{
 use crate::sampled::{OnCpuOfApi, SampledTime};
 use crate::sums::Sums;
 use crate::syscalls::{self, Surroundings};
+use crate::wait_causes;
 use crate::walk::{Forest, NOBODY, Step};
 
 /// The name for time that can't be attributed.
@@ -137,9 +138,10 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
         threads: &threads,
         processes: &processes,
     };
-    let syscalls = syscalls::tables_of(syscalls, &around);
-    let has_team = names.objects.iter().any(|object| is_of_openmp(&object.name));
-    let wait_causes = crate::wait_causes::causes(&apis, &syscalls.by_api, has_team);
+    let mut syscalls = syscalls::tables_of(syscalls, &around);
+    let wait_causes = wait_causes::of_apis(&apis, &syscalls.by_api);
+    let own_wait_causes =
+        wait_causes::of_own_code(&threads, &take(&mut syscalls.in_own_code), &names.objects);
     let wall_ns = span.map_or(Ns(0), |(start, end)| Ns(end.0 - start.0));
     Analysis {
         wall_ns,
@@ -154,6 +156,7 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
         on_cpu,
         overhead: Overhead::default(),
         wait_causes,
+        own_wait_causes,
         api_sums: in_new_order(&by_api, &new_api),
         ns_per_reference_tick: ruler.ns_per_reference_tick,
         objects: names.objects,

@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::{CauseRow, PartyKind, WaitObject, lock_key};
 use crate::analysis::Analysis;
-use crate::blocking::{Cause, cause_of, is_of_openmp};
+use crate::blocking::{Cause, cause_of};
+use crate::wait_causes;
 
 /// What threads wait for, as far as it can be found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -225,9 +226,7 @@ fn is_of_team(row: &CauseRow, analysis: &Analysis) -> bool {
     }
     let is_member = |thread: u32| {
         let row = analysis.threads.get(thread as usize);
-        let made_by = row.and_then(|row| row.creation_site.or(row.start_routine)?.object);
-        let object = made_by.and_then(|object| analysis.objects.get(object as usize));
-        object.is_some_and(|object| is_of_openmp(&object.name))
+        row.is_some_and(|row| wait_causes::is_of_team(row, &analysis.objects))
     };
     row.by_thread.iter().all(|span| is_member(span.thread))
 }

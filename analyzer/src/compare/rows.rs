@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::family::{Row, probabilities};
 use super::figures::{Figures, Parts, Run, wait_source};
 use super::matching::{ApiName, Pair};
 use super::rank::p_value;
@@ -172,6 +173,9 @@ pub(super) fn compare(before: &[Analysis], after: &[Analysis], pairs: &[Pair]) -
     let after_runs: Vec<Run<'_>> = after.iter().map(Run::new).collect();
     let row = |pair: &Pair| api_change(&before_runs, &after_runs, pair, basis, may_compare_waits);
     let mut apis: Vec<ApiChange> = pairs.iter().map(row).collect();
+    if basis == Basis::Ranks {
+        without_chance(&mut apis, &before_runs, &after_runs);
+    }
     let change = |row: &ApiChange| {
         let Change { before, after, .. } = row.metrics.self_ns;
         (after.unwrap_or(0.0) - before.unwrap_or(0.0)).abs()
@@ -193,6 +197,24 @@ pub(super) fn compare(before: &[Analysis], after: &[Analysis], pairs: &[Pair]) -
         }),
     };
     Comparison { runs, basis, wait_sources, totals, apis }
+}
+
+/// Calls nothing a change that may be the one among many functions that differs by chance.
+fn without_chance(apis: &mut [ApiChange], before: &[Run<'_>], after: &[Run<'_>]) {
+    let times = |side: &[Run<'_>], name: &Option<ApiName>| -> Vec<Option<f64>> {
+        let of_run = |run: &Run<'_>| Figures::of_api(run, name.as_ref()?)?.time_per_call_ns;
+        side.iter().map(of_run).collect()
+    };
+    let rows: Vec<Row> = apis
+        .iter()
+        .map(|api| Row { before: times(before, &api.before), after: times(after, &api.after) })
+        .collect();
+    for (api, p) in apis.iter_mut().zip(probabilities(&rows)) {
+        let is_change = matches!(api.verdict, Verdict::Slower | Verdict::Faster);
+        if is_change && p.is_none_or(|p| p >= SIGNIFICANT) {
+            api.verdict = Verdict::NoClearChange;
+        }
+    }
 }
 
 fn basis((before, after): (usize, usize)) -> Basis {

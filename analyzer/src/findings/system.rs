@@ -7,6 +7,7 @@ use super::{Blame, Evidence, Finding, FindingKind, uses};
 use crate::causes::ALLOCATOR;
 use crate::clock::Ns;
 use crate::evidence::NORMAL_95;
+use crate::overhead::OWN;
 use crate::syscalls::{OfApi, SyscallRow};
 
 /// Fewer changes of the memory map are no churn.
@@ -64,12 +65,16 @@ pub(super) fn by_thread(evidence: &Evidence<'_>, numbers: &[u32]) -> Vec<(f64, u
 }
 
 /// Returns what the kernel did for each thread beside its system calls, by samples, as far as it is beyond their error: page faults.
-/// (Interrupts are there too, and hardly seen.)
+/// (Interrupts are there too, and hardly seen.) Those of chase's own memory are not the program's.
 fn faults_ns(evidence: &Evidence<'_>) -> HashMap<u32, f64> {
     let numbers = numbers(evidence);
     // Time in the kernel, samples of that, and time in system calls.
     let mut sums: HashMap<u32, (f64, u64, f64)> = HashMap::new();
-    for sampled in &evidence.analysis.on_cpu.of_threads {
+    let is_own = |object: u32| {
+        evidence.analysis.objects.get(object as usize).is_some_and(|object| object.name == OWN)
+    };
+    let sampled = evidence.analysis.on_cpu.of_threads.iter();
+    for sampled in sampled.filter(|row| !is_own(row.object)) {
         let Some(&thread) = numbers.get(&(sampled.process as usize, sampled.thread)) else {
             continue;
         };
@@ -161,7 +166,8 @@ pub(super) fn loading(evidence: &Evidence<'_>) -> Option<Finding> {
     if !evidence.is_material(saves_ns) {
         return None;
     }
-    // What runs inside belongs to the library whose constructors call it.
+    // What runs inside belongs to the library whose constructors call it. (What they run themselves is not told apart from the
+    // loader's work.)
     let contexts = &evidence.analysis.contexts;
     let mut callers = BTreeMap::<u32, u64>::new();
     let is_loader = |parent: Option<u32>| {
@@ -173,7 +179,8 @@ pub(super) fn loading(evidence: &Evidence<'_>) -> Option<Finding> {
         let sum = callers.entry(row.caller).or_default();
         *sum = sum.saturating_add(row.measures.total_ns.0);
     }
-    let library = callers.into_iter().max_by_key(|&(_, ns)| ns).map(|(object, _)| object);
+    let longest = callers.into_iter().max_by_key(|&(_, ns)| ns);
+    let library = longest.filter(|&(_, ns)| ns as f64 >= all_ns / 2.0).map(|(object, _)| object);
     let kind = FindingKind::SlowLoading { calls, all_ns: Ns::from_f64(all_ns), library };
     Some(evidence.finding(group, vec![thread], Some(api), saves_ns, kind))
 }

@@ -193,8 +193,9 @@ fn scaled(values: &[f64], lifetimes: &[f64], as_rates: bool) -> Vec<f64> {
 fn waits(analysis: &Analysis, vectors: &Vectors, members: &[u32]) -> Vec<CausedWait> {
     let mut by_cause: BTreeMap<Cause, Vec<f64>> = BTreeMap::new();
     for api in &vectors.apis {
-        let cause = analysis.waits_for((api.api != OWN_CODE).then_some(api.api));
+        let place = (api.api != OWN_CODE).then_some(api.api);
         for entry in api.entries.iter().filter(|entry| entry.wait > 0.0) {
+            let cause = analysis.waits_for(place, members[entry.thread as usize]);
             let by_thread = by_cause.entry(cause).or_insert_with(|| vec![0.0; members.len()]);
             by_thread[entry.thread as usize] += entry.wait;
         }

@@ -27,6 +27,9 @@ pub struct Syscalls {
     pub by_thread: Vec<SyscallRow<OfThread>>,
     /// By context and system call.
     pub by_context: Vec<SyscallRow<OfContext>>,
+    /// By thread and system call, those outside of library calls; empty once it is known what threads wait for there.
+    #[serde(skip)]
+    pub(crate) in_own_code: Vec<SyscallRow<OfThread>>,
 }
 
 /// A system call, made by `of`.

@@ -13,6 +13,7 @@ use crate::contexts::Contexts;
 use crate::names::Names;
 use crate::rows::{ProcessRow, ThreadRow};
 use crate::sums::Sums;
+use crate::walk::NOBODY;
 
 /// The other tables that these refer to.
 pub(crate) struct Surroundings<'a> {
@@ -36,11 +37,15 @@ type ByMaker = BTreeMap<(u32, u32), SyscallSums>;
 pub(crate) fn tables_of(collected: Collected, around: &Surroundings<'_>) -> Syscalls {
     let mut by_place: BTreeMap<(Place, u32), SyscallSums> = BTreeMap::new();
     let mut by_thread: BTreeMap<_, SyscallSums> = BTreeMap::new();
+    let mut in_own_code: BTreeMap<_, SyscallSums> = BTreeMap::new();
     // (What was collected is freed on the way.)
     for (maker, sums) in collected.sums {
         by_place.entry((maker.place, maker.number)).or_default().add(&sums);
         let thread = (maker.process, maker.tid, maker.thread, maker.number);
         by_thread.entry(thread).or_default().add(&sums);
+        if maker.place == NOBODY {
+            in_own_code.entry(thread).or_default().add(&sums);
+        }
     }
     let names = around.names;
     let api_of = |place: Place| {
@@ -53,10 +58,13 @@ pub(crate) fn tables_of(collected: Collected, around: &Surroundings<'_>) -> Sysc
         sum_up(&by_place, around.contexts, names.objects.len(), object_of);
 
     let thread_names = thread_names(around.threads);
-    let by_thread = sorted(by_thread.into_iter().map(|((process, tid, thread, number), sums)| {
-        let name = thread_name(around, &thread_names, process, thread);
-        SyscallRow::new(OfThread { process, tid, thread, name }, number, 0, sums)
-    }));
+    let of_threads = |sums: BTreeMap<_, SyscallSums>| {
+        sorted(sums.into_iter().map(|((process, tid, thread, number), sums)| {
+            let name = thread_name(around, &thread_names, process, thread);
+            SyscallRow::new(OfThread { process, tid, thread, name }, number, 0, sums)
+        }))
+    };
+    let by_thread = of_threads(by_thread);
     Syscalls {
         totals: total(&by_thread),
         own: collected.own.measures(),
@@ -72,6 +80,7 @@ pub(crate) fn tables_of(collected: Collected, around: &Surroundings<'_>) -> Sysc
             SyscallRow::new(OfContext { context, is_recorded }, number, calls, sums)
         })),
         by_thread,
+        in_own_code: of_threads(in_own_code),
     }
 }
 

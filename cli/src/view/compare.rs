@@ -101,7 +101,7 @@ pub(in crate::view) fn side(side: &Side) -> String {
 pub(in crate::view) fn basis(compared: &Compared) -> &'static str {
     match (compared.comparison.basis, compared.after.is_some()) {
         (Basis::Ranks, _) => {
-            "a change: below 5 % probable by chance, by the time per call of each run (rank test)"
+            "a change: below 5 % probable by chance, by the time per call of each run (rank test), and larger than any of the functions' is by chance in 19 of 20 comparisons"
         }
         (Basis::TooFewRuns, _) => {
             "too few runs to tell changes from noise: with four on each side they can be told"

@@ -147,10 +147,18 @@ fn waited(report: &Report, timeline: &Timeline, span: &BlockedSpan) -> String {
     text
 }
 
+/// What a call is to do, where its second argument names that: of `fcntl(3, F_SETLK, ...)`, `F_SETLK`.
+fn operation(call: &NarratedCall) -> Option<&str> {
+    let second = call.call.split_once(", ").filter(|(first, _)| !first.contains('"'))?.1;
+    let name = second.split([',', ')', ' ']).next()?;
+    name.starts_with(|first: char| first.is_ascii_uppercase()).then_some(name)
+}
+
 /// Whether two calls are told as one.
 fn alike(a: &NarratedCall, b: &NarratedCall) -> bool {
     (a.process, a.tid, a.context, a.number, a.first_argument)
         == (b.process, b.tid, b.context, b.number, b.first_argument)
+        && operation(a) == operation(b)
         && !a.failed
         && !b.failed
         && a.ns.is_some()
@@ -278,5 +286,33 @@ impl Show for Narrate<'_> {
             "failed",
         ];
         Ok(vec![Rows { name: "calls", columns, rows: rows.collect::<anyhow::Result<_>>()? }])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_done_otherwise_is_not_told_as_the_same() {
+        let call = |text: &str| NarratedCall {
+            at_ns: Ns(0),
+            ns: Some(Ns(1)),
+            process: 0,
+            thread: None,
+            tid: 1,
+            context: None,
+            number: 72,
+            call: text.to_owned(),
+            result: "0".to_owned(),
+            first_argument: 3,
+            failed: false,
+        };
+        let [get, lock, copy] =
+            ["fcntl(3, F_GETFD)", "fcntl(3, F_SETLK, 0x7ffe)", "fcntl(3, F_DUPFD, 100)"].map(call);
+        assert!(alike(&get, &get.clone()) && alike(&lock, &call("fcntl(3, F_SETLK, 0x8000)")));
+        assert!(!alike(&get, &lock) && !alike(&lock, &copy));
+        assert!(alike(&call("read(3, \"A, B\", 9)"), &call("read(3, \"C\", 9)")));
+        assert!(alike(&call("write(3, \"x, Y\", 9)"), &call("write(3, \"x, Z\", 9)")));
     }
 }

@@ -175,6 +175,12 @@ impl Show for Syscalls<'_> {
     }
 }
 
+/// What it takes to see system calls.
+const NEEDS: &str = "They are seen by chase-companion, beside libchase.so, \
+     which needs to be root (or, once, `setcap cap_bpf,cap_perfmon+ep chase-companion`) and a \
+     kernel with /sys/kernel/btf/vmlinux. With CHASE_SYSCALLS=require a program does not start \
+     without, and says why";
+
 /// Why there are no system calls, and what to do.
 fn why_none(report: &Report) -> String {
     let images = &report.loaded.images;
@@ -189,6 +195,11 @@ fn why_none(report: &Report) -> String {
             failure.cause
         );
     }
+    if report.analysis.on_cpu.user_only {
+        return format!(
+            "no system calls in {path}: without privilege, the companion took samples alone. {NEEDS}"
+        );
+    }
     if images.iter().any(|image| image.syscalls.is_some()) {
         return format!("no system calls in {path}: its .syscalls files hold none (yet)");
     }
@@ -201,10 +212,5 @@ fn why_none(report: &Report) -> String {
         Some(reason) => format!("they were not recorded: {reason}"),
         None => "there is no .syscalls file beside the recording".to_owned(),
     };
-    format!(
-        "no system calls in {path}: {why}. They are seen by chase-companion, beside libchase.so, \
-         which needs to be root (or, once, `setcap cap_bpf,cap_perfmon+ep chase-companion`) and a \
-         kernel with /sys/kernel/btf/vmlinux. With CHASE_SYSCALLS=require a program does not start \
-         without, and says why"
-    )
+    format!("no system calls in {path}: {why}. {NEEDS}")
 }

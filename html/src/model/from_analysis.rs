@@ -184,11 +184,10 @@ fn on_cpu(analysis: &Analysis, row: &LibraryRow, apis: &[usize]) -> f64 {
 fn waiting(analysis: &Analysis, row: &LibraryRow, apis: &[usize]) -> Vec<Waiting> {
     let of_api = |&api: &usize| (Some(api as u32), analysis.apis[api].measures.wait_ns.as_f64());
     let of_calls: f64 = apis.iter().map(|api| of_api(api).1).sum();
-    let own = (None, (row.measures.wait_ns.as_f64() - of_calls).max(0.0));
-    let own = (row.own_code_ns.0 > 0).then_some(own);
+    let own_ns = (row.measures.wait_ns.as_f64() - of_calls).max(0.0);
     let mut by_cause: Vec<(WaitCause, f64)> = Vec::new();
-    let waits = apis.iter().map(of_api).chain(own);
-    for (cause, ns) in waits.map(|(api, ns)| (analysis.waits_for(api), ns)) {
+    let of_calls = apis.iter().map(of_api).map(|(api, ns)| (analysis.waits_for(api, 0), ns));
+    for (cause, ns) in of_calls.chain(waiting_in_own_code(analysis, row, own_ns)) {
         match by_cause.iter_mut().find(|(known, _)| *known == cause) {
             Some((_, sum)) => *sum += ns,
             None => by_cause.push((cause, ns)),
@@ -196,6 +195,26 @@ fn waiting(analysis: &Analysis, row: &LibraryRow, apis: &[usize]) -> Vec<Waiting
     }
     let waiting = |(cause, ns)| Waiting { cause, ns };
     by_cause.into_iter().filter(|(_, ns)| *ns > 0.0).map(waiting).collect()
+}
+
+/// What the threads that are at home in a library wait for in their own code, in all `own_ns`.
+fn waiting_in_own_code(
+    analysis: &Analysis,
+    row: &LibraryRow,
+    own_ns: f64,
+) -> impl Iterator<Item = (WaitCause, f64)> {
+    let threads = (0..).zip(&analysis.threads).filter(|(_, thread)| {
+        row.own_code_ns.0 > 0 && thread.own_object == row.object && own_ns > 0.0
+    });
+    let waits: Vec<(WaitCause, f64)> = threads
+        .filter_map(|(number, thread)| {
+            let ns = thread.application_wait_ns?.as_f64();
+            Some((analysis.waits_for(None, number), ns))
+        })
+        .collect();
+    let all: f64 = waits.iter().map(|wait| wait.1).sum();
+    let scale = if all > 0.0 { own_ns / all } else { 0.0 };
+    waits.into_iter().map(move |(cause, ns)| (cause, ns * scale))
 }
 
 fn blocked_in(analysis: &Analysis, rows: &[BlockedRow], names: &dyn Names) -> Vec<BlockedIn> {

@@ -3,6 +3,8 @@
 mod queued;
 mod ran;
 
+use std::collections::HashSet;
+
 use chase_analyzer::{
     Analysis, BlockedSpan, Lane as Events, LibraryKind, TimedCall, Timeline as When,
 };
@@ -58,6 +60,12 @@ pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names) -> Option<Timeli
             place: &place,
             library_of: &library_of,
             lane,
+            waited_in: analysis.threads[lane.thread]
+                .apis
+                .iter()
+                .filter(|api| api.wait_ns.0 > 0)
+                .map(|api| api.api)
+                .collect(),
             least_ns,
             pieces,
         };
@@ -136,7 +144,9 @@ fn notes(when: &When, pieces: Option<Pieces>) -> Vec<Label> {
     let sum = |of: fn(&Events) -> u64| when.lanes.iter().map(of).fold(0, u64::saturating_add);
     let mut notes = vec![
         "Busy: not known to wait. The thread runs, or could and others have the processors; of short \
-         calls and waits nothing was kept."
+         calls and waits nothing was kept. So the sums of the picture have a little more of it than the tables, where \
+         waits count however short they are: here those of less than a millisecond are only seen as calls of \
+         functions that wait, from begin to end."
             .to_owned(),
     ];
     if let Some(limit) = when.limit_ns.filter(|limit| limit.0 > 0) {
@@ -172,6 +182,8 @@ struct Filling<'a> {
     /// Row of the table of libraries, by number of the object.
     library_of: &'a [Option<usize>],
     lane: &'a Events,
+    /// The APIs in which the thread waits at all, as the tables have it.
+    waited_in: HashSet<u32>,
     least_ns: u64,
     pieces: Option<Pieces>,
 }
@@ -244,9 +256,10 @@ impl Filling<'_> {
     }
 
     fn call(&self, from: u64, to: u64, call: Option<&TimedCall>) -> Span {
-        // What is not known to wait may be busy.
+        // What is not known to wait may be busy; what is known not to have waited is.
+        let has_waited = |call: &&TimedCall| self.waited_in.contains(&call.api);
         let known = |call: &TimedCall| self.analysis.apis.get(call.api as usize)?.waits_for;
-        let waits_for = call.and_then(known);
+        let waits_for = call.filter(has_waited).and_then(known);
         Span {
             from_ns: from as f64,
             to_ns: to as f64,
@@ -281,7 +294,7 @@ impl Filling<'_> {
     fn wait(&self, span: &BlockedSpan, spans: &mut Vec<Span>) {
         let from = span.start_ns.0;
         let (to, runs) = ends(span);
-        let cause = of_wait(self.analysis, span);
+        let cause = of_wait(self.analysis, self.lane.thread, span);
         let waker = span.waker.and_then(|waker| self.place.get(waker).copied().flatten());
         let text = self.function(span.api);
         let library = span.api.and_then(|api| self.library(api));

@@ -13,15 +13,22 @@ pub(super) fn ends(wait: &BlockedSpan) -> (u64, u64) {
     (runs - ready.min(wait.ns.0), runs)
 }
 
-/// What a single wait is for: as the function's name tells, else what the kernel knows of it.
-pub(super) fn of_wait(analysis: &Analysis, span: &BlockedSpan) -> WaitCause {
-    let api = span.api.and_then(|api| analysis.apis.get(api as usize));
-    api.and_then(|api| api.waits_for).unwrap_or(match span.cause {
+/// What a single wait is for: in a function, what the tables have its waits for; in own code, which waits for many things, what the
+/// kernel knows of this one.
+pub(super) fn of_wait(analysis: &Analysis, thread: usize, span: &BlockedSpan) -> WaitCause {
+    // What most of the thread's waits there are for.
+    let mostly = || analysis.waits_for(span.api, thread as u32);
+    if span.api.is_some() && span.cause != SpanCause::Recording {
+        return mostly();
+    }
+    match span.cause {
+        // (As the tables have it, of threads of OpenMP.)
+        SpanCause::Threads if mostly() == WaitCause::Barrier => WaitCause::Barrier,
         SpanCause::Threads => WaitCause::Lock,
         SpanCause::File | SpanCause::Connection => WaitCause::Io,
         SpanCause::Time => WaitCause::Sleep,
         SpanCause::Process => WaitCause::Join,
-        SpanCause::Other => analysis.waits_for(span.api),
+        SpanCause::Other => mostly(),
         SpanCause::Recording => WaitCause::Other,
-    })
+    }
 }

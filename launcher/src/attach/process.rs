@@ -121,6 +121,10 @@ impl Process {
     /// Why the kernel does not let this process trace it.
     pub(super) fn why_not_traced(&self) -> String {
         let Self { pid, name, user, .. } = self;
+        // (A process that ends meanwhile has no memory any more.)
+        if !self.is_there() {
+            return format!("process {pid} ({name}) has ended");
+        }
         let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
         // SAFETY: it only asks for a number.
         let own = unsafe { libc::geteuid() };
@@ -193,4 +197,20 @@ pub(super) fn has_pending_signal(pid: i32, tid: i32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).unwrap_or_default();
     let set = |name| u64::from_str_radix(field(&status, name), 16).unwrap_or(u64::MAX);
     (set("SigPnd") | set("ShdPnd")) & !set("SigBlk") != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One that ends while it is looked into can't be traced either, for no reason of the kernel's.
+    #[test]
+    fn what_has_ended_is_not_called_privileged() -> anyhow::Result<()> {
+        let mut child = std::process::Command::new("true").spawn()?;
+        let pid = child.id() as i32;
+        child.wait()?;
+        let ended = Process { pid, name: "true".to_owned(), user: 0, group: 0 };
+        assert_eq!(ended.why_not_traced(), format!("process {pid} (true) has ended"));
+        Ok(())
+    }
 }

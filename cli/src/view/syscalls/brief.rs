@@ -134,7 +134,11 @@ pub(in crate::view) fn not_seen(report: &Report) -> Vec<String> {
         ),
         (not_seen.lost_processes, "process", "whose system calls the companion had no room for"),
         (not_seen.lost_threads, "thread", "whose system calls the companion had no room for"),
-        (not_seen.dropped_images, "set-id program", "whose system calls may not be watched"),
+        (
+            not_seen.dropped_images,
+            "program",
+            "of another user, or set-id, whose system calls may not be watched",
+        ),
         (
             not_seen.unfinished,
             "system call",
