@@ -57,6 +57,8 @@ pub(crate) fn find(wanted: Wanted<'_>, reason: &mut Reason) -> Option<u64> {
             return None;
         }
         Syscalls::Auto => PATIENCE,
+        // (While others wait at a stop, nobody waits long: the launcher has.)
+        Syscalls::Require if arch::is_late() => PATIENCE,
         Syscalls::Require => PATIENCE_REQUIRED,
     };
     // Such a filter may kill the process for an unexpected system call.

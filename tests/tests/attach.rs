@@ -432,6 +432,11 @@ fn system_calls_of_all_threads_are_seen_while_it_is_attached() {
         assert_eq!(rows.iter().map(|row| row.calls).sum::<u64>(), seen * WRITES, "{rows:?}");
         let is_own = |row: &&Row| row.place == Where::Api("write".to_owned());
         assert!(rows.iter().all(is_own), "{rows:?}");
+        // Nor are any seen that it is made to make, which no call of the program's does.
+        const MADE: [&str; 6] = ["clone3", "rseq", "set_robust_list", "prctl", "exit", "16777215"];
+        let is_made = |row: &Row| MADE.iter().any(|made| row.name.ends_with(made));
+        let is_its = |row: &Row| row.place != Where::Own && is_made(row);
+        assert!(!tagged.rows.iter().any(is_its), "{:?}", tagged.rows);
     }
     assert_eq!(program.end(), "");
 }
