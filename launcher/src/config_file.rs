@@ -91,7 +91,8 @@ impl ConfigFile {
                 .map_err(|_| bad("syscalls", "auto, off or require".into()))?;
         }
         let (sampled, kept) = (this.sample_text(), this.events.as_ref().map(List::joined));
-        let read: [(&str, Option<&str>, fn(&str) -> Result<(), String>); 6] = [
+        type Read = fn(&str) -> Result<(), String>;
+        let read: [(&str, Option<&str>, Read); 6] = [
             ("max-size", this.max_size.as_deref(), |text| size(text).map(drop)),
             ("sample", sampled.as_deref(), |text| sample(text).map(drop)),
             ("events", kept.as_deref(), |text| events(text).map(drop)),
