@@ -157,7 +157,8 @@ static __attribute__((noinline)) int adopt(struct task_struct *task)
 	struct process *process;
 	struct state *state;
 
-	if (!it)
+	/* One whose end was noted may wait before it is gone: it would be traced for good. */
+	if (!it || READ(task, flags) & PF_EXITING)
 		return 0;
 	number = it->process;
 	process = bpf_map_lookup_elem(&processes, &number);

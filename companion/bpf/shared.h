@@ -18,6 +18,8 @@
 
 /* Values in place of a syscall's number. */
 #define NO_SYSCALL 0xffffffff
+/* The number of none, by which the calls end that `chase attach` has a thread make. */
+#define NO_CALL 0xffffff
 #define WAIT_VOLUNTARY 0xfffffffe
 #define WAIT_PREEMPTED 0xfffffffd
 #define ON_CPU 0xfffffffc /* time on the CPU, in pieces */

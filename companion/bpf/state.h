@@ -21,6 +21,7 @@ struct state {
 	u64 base, mapped; /* mapped is 0 before the hello */
 	u64 own, own_end; /* as in the hello, and in a fork before it; 0 where it is not known */
 	u32 starting;     /* between STARTING and the hello; or LOADING */
+#define IS_STARTING 1
 #define LOADING 2 /* the dynamic linker loads the hook */
 	u64 entered_ns;
 	u64 off_cpu_ns; /* during it */

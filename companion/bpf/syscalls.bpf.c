@@ -119,6 +119,7 @@ int sys_enter(u64 *arguments)
 	struct pt_regs *regs = (void *)arguments[0];
 	long number = arguments[1];
 	struct state *state = state_with(arguments[0]);
+	u32 is_own = number == NO_CALL;
 
 	if (number == NR_PRCTL) {
 		if ((u32)regs->di == HELLO)
@@ -127,8 +128,10 @@ int sys_enter(u64 *arguments)
 			drop(bpf_get_current_task_btf()->pid, state);
 			return 0;
 		}
-		if ((u32)regs->di == STARTING && state)
+		if ((u32)regs->di == STARTING && state) {
 			state->starting = regs->si;
+			is_own = 1;
+		}
 		if ((u32)regs->di == NARRATE && state)
 			state->narrates = regs->si == 1 ? WITHOUT_ARGUMENTS : WITH_ALL;
 		if ((u32)regs->di == ATTACHED && state)
@@ -146,7 +149,8 @@ int sys_enter(u64 *arguments)
 	if (number == NR_OPENAT && !state->own && is_hook(regs->si))
 		state->starting = LOADING;
 	state->syscall = number;
-	state->context = regs->ip - state->own < state->own_end - state->own ? OWN_CONTEXT : context_of(state);
+	is_own |= regs->ip - state->own < state->own_end - state->own;
+	state->context = is_own ? OWN_CONTEXT : context_of(state);
 	state->off_cpu_ns = 0;
 	state->entered_ns = bpf_ktime_get_ns();
 	if (waits_for_readiness(number) || waits_for_completion(number, regs->dx, regs->r10))
@@ -305,6 +309,8 @@ int task_newtask(u64 *arguments)
 		state->base = creator->base;
 		state->mapped = creator->mapped;
 		state->thread_offset = creator->thread_offset;
+		/* (The thread that `chase attach` has made does nothing else.) */
+		state->starting = creator->starting == IS_STARTING;
 	}
 	return 0;
 }

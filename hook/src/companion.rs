@@ -28,6 +28,8 @@ const NAME: &[u8] = b"/chase-companion";
 const PATIENCE: Patience = Patience { ms: 9, is_required: false };
 /// The same where the program must not run without the companion.
 const PATIENCE_REQUIRED: Patience = Patience { ms: 30_000, is_required: true };
+/// The same where the program runs: the launcher, which has waited for one, gives up after twice as long. (That one may leave just now.)
+const PATIENCE_LATE: Patience = Patience { ms: 5_000, is_required: true };
 
 /// How long the companion stays after its last process has ended.
 const LINGER_S: &CStr = c"5";
@@ -57,6 +59,7 @@ pub(crate) fn find(wanted: Wanted<'_>, reason: &mut Reason) -> Option<u64> {
             return None;
         }
         Syscalls::Auto => PATIENCE,
+        Syscalls::Require if arch::is_late() => PATIENCE_LATE,
         Syscalls::Require => PATIENCE_REQUIRED,
     };
     // Such a filter may kill the process for an unexpected system call.

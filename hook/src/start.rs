@@ -15,7 +15,7 @@ use chase_format::boot;
 use chase_format::layout::{ChunkKind, EXTENSION, ORIGIN_EXEC, TIMING_ALL, TIMING_COUNT};
 
 use self::directories::make_directories;
-use crate::arch::find_words;
+use crate::arch::{find_words, is_late};
 use crate::companion::{Starting, Told};
 use crate::cost::{self, Spent};
 use crate::elf::Auxiliary;
@@ -113,6 +113,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
         Ok(own) => own,
         Err(refused) => {
             say_refused(&config, &refused);
+            // (It has done nothing yet.)
             if config.syscalls == Syscalls::Require {
                 sys::exit(1);
             }
@@ -224,7 +225,9 @@ fn begin_late(config: Config, auxiliary: Auxiliary, attached: &[u8]) -> Result<(
         }
     }
     let attached = after_name(attached, b"CHASE_ATTACHED");
-    let _own = open_late(this, &config, &Late { key: b"attached", value: attached })?;
+    let own = open_late(this, &config, &Late { key: b"attached", value: attached })?;
+    // (This thread does nothing but chase's work, up to its end.)
+    core::mem::forget(own);
     if stage < WATCHED {
         watch_ends(loading::find);
         watch_process();
@@ -283,7 +286,7 @@ fn open(this: &mut Process, config: &Config) -> Result<Option<Starting>, Refused
     recording::limit_to(if config.max_size == 0 { u64::MAX } else { config.max_size });
     open_in_directory(this, config)?;
     this.told = Told::by(config);
-    find_companion(this, config);
+    find_companion(this, config)?;
     // This comes before the thread has a record, so that all of its recorded life is watched.
     let own = greet_companion(this).then(Starting::begin);
     choose_timing(this, config);
@@ -355,7 +358,8 @@ fn leave_out_unwanted(thread: &Thread, origin: &Origin) {
 }
 
 fn say_refused(config: &Config, refused: &Refused) {
-    if config.verbose || config.syscalls == Syscalls::Require {
+    let is_said = refused.doing.is_empty();
+    if !is_said && (config.verbose || config.syscalls == Syscalls::Require) {
         let mut line = Text::<512>::new();
         line.push(b"chase: nothing is recorded: ").push(refused.doing.as_bytes());
         line.push(b" (errno ").push_number(refused.errno as u64).push(b")\n");
@@ -423,7 +427,11 @@ fn is_recording(path: &[u8]) -> bool {
 }
 
 /// Finds or starts a companion, and stores the outcome in the recording.
-fn find_companion(this: &mut Process, config: &Config) {
+///
+/// # Errors
+/// If there is none, and one is required: there is no recording then. What becomes of the process is the caller's affair: it may have
+/// run for a while.
+fn find_companion(this: &mut Process, config: &Config) -> Result<(), Refused> {
     let wish = config.syscalls;
     let mut reason = companion::Reason::new();
     let wanted = companion::Wanted {
@@ -446,14 +454,21 @@ fn find_companion(this: &mut Process, config: &Config) {
         recording::write_chunk(ChunkKind::Meta, entry.as_bytes());
     }
     let required = wish == Syscalls::Require;
-    if this.session.is_none() && (config.verbose || required) {
+    // (Standard error of a process that is attached to is not ours: the launcher says it.)
+    if this.session.is_none() && (config.verbose || required) && !is_late() {
         let mut line = Text::<640>::new();
         line.push(b"chase: syscalls are not recorded: ").push(reason.as_bytes()).push(b"\n");
         sys::write_stderr(line.as_bytes());
-        if required {
-            sys::unlink(this.path.as_c_str());
-            sys::exit(1);
+    }
+    if this.session.is_none() && required {
+        sys::unlink(this.path.as_c_str());
+        recording::close();
+        let mut why = Text::<640>::new();
+        if is_late() {
+            why.push(b"no system calls: ").push(reason.as_bytes());
         }
+        let doing = core::str::from_utf8(pages::keep(why.as_bytes())).unwrap_or("");
+        return Err(Refused { doing, errno: 0 });
     }
     // The time spent waiting for the companion is not part of the run.
     this.first_pair = clock::pair();
@@ -462,6 +477,7 @@ fn find_companion(this: &mut Process, config: &Config) {
     unsafe {
         ((*header).clock_start, (*header).clock_latest) = (this.first_pair, this.first_pair);
     }
+    Ok(())
 }
 
 fn boot_id() -> [u8; 16] {

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use chase_logic::events::Events;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 const EXAMPLES: &str = "\
@@ -149,7 +150,7 @@ pub(crate) struct RecordingArgs {
     pub(crate) sample: Option<String>,
     /// Which single calls are kept for the timeline: off, slow, slow:TIME, all, all=OBJECT:FUNCTION, a size like 64MB, first,
     /// last, or several of these with commas [default: slow:100us,8MB]
-    #[arg(long, value_name = "WHICH")]
+    #[arg(long, value_name = "WHICH", value_parser = events)]
     pub(crate) events: Option<String>,
     /// Keep each system call with its arguments, for `chase-report narrate` and `components`
     #[arg(long)]
@@ -280,6 +281,15 @@ pub(crate) fn process(text: &str) -> Result<i32, String> {
     number.ok_or_else(|| {
         "the number of a process, which `pidof -s NAME` or `pgrep NAME` tells".to_owned()
     })
+}
+
+/// Which single calls are kept, as the library reads it.
+pub(crate) fn events(text: &str) -> Result<String, String> {
+    match Events::read(text.to_owned().leak().as_bytes()).is_unknown {
+        false => Ok(text.to_owned()),
+        true => Err("off, slow, slow:TIME, all, all=OBJECT:FUNCTION, a size like 64MB, first or last, or several of these with commas"
+            .to_owned()),
+    }
 }
 
 /// A number of bytes, as the library reads it.

@@ -55,7 +55,9 @@ pub(crate) fn attach(arguments: &AttachArgs) -> anyhow::Result<i32> {
     })?;
     process.give_directory(&settings.output, is_new)?;
     if settings.wants_companion {
-        companion::start(&settings);
+        // SAFETY: it only asks for a number.
+        let is_root = unsafe { libc::geteuid() } == 0;
+        companion::start_as(&settings, Some(process.owner).filter(|it| is_root && it.user != 0));
     }
     // From here on, they end the recording.
     let signals = Signals::hold();
@@ -76,6 +78,8 @@ pub(crate) fn attach(arguments: &AttachArgs) -> anyhow::Result<i32> {
         }
         prepared.carry_out(&Task::Attach(&library, variables(&settings)))
     });
+    // (Whatever failed then, that is why.)
+    ensure!(done.is_ok() || process.is_there(), process.why_ended());
     let done = done
         .with_context(|| format!("process {} ({}) can't be recorded", process.pid, process.name))?;
     let recording =

@@ -15,12 +15,27 @@ use crate::settings::Settings;
 
 /// It may hang; then the program finds out, and says so in its recording.
 const PATIENCE_MS: i32 = 3_000;
+/// Where nothing is to be recorded without it.
+const PATIENCE_REQUIRED_MS: i32 = 30_000;
 /// It stays that long after its last process, for the next run.
 const LINGER_S: &str = "5";
 
 /// Starts one, unless one is at work, and waits until it is ready. Where that fails, the program's own look for
 /// one finds the reason, which is then in the recording.
 pub(crate) fn start(settings: &Settings) {
+    start_as(settings, None);
+}
+
+/// A user and a group.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Owner {
+    pub(crate) user: u32,
+    pub(crate) group: u32,
+}
+
+/// The same for processes of another user, if this one is root: a companion watches those of its own user, and it is looked for in a
+/// file of that user's.
+pub(crate) fn start_as(settings: &Settings, owner: Option<Owner>) {
     let Ok(program) = parts::companion() else { return };
     if is_at_work(&settings.output) {
         return;
@@ -48,6 +63,9 @@ pub(crate) fn start(settings: &Settings) {
         ptr::null(),
     ];
     let environment = [sample.as_ptr(), ptr::null()];
+    // (Another user may not get to where it is, perhaps.)
+    // SAFETY: the path ends with NUL.
+    let file = unsafe { libc::open(program.as_ptr(), libc::O_PATH | libc::O_CLOEXEC) };
     // SAFETY: there is one thread, so that the child may do what this process may. It makes only system calls, on
     // memory that was prepared.
     unsafe {
@@ -60,14 +78,28 @@ pub(crate) fn start(settings: &Settings) {
                 }
                 libc::chdir(c"/".as_ptr());
                 let aside = libc::fcntl(write.as_raw_fd(), libc::F_DUPFD, 10);
+                let file = libc::fcntl(file, libc::F_DUPFD, 10);
                 let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
                 let null = libc::fcntl(null, libc::F_DUPFD, 10);
                 for standard in 0..3 {
                     libc::dup2(null, standard);
                 }
                 libc::dup2(aside, 3);
-                libc::syscall(libc::SYS_close_range, 4, u32::MAX, 0);
-                libc::execve(program.as_ptr(), arguments.as_ptr(), environment.as_ptr());
+                let (arguments, environment) = (arguments.as_ptr(), environment.as_ptr());
+                match owner {
+                    Some(owner) if become_user(owner) => {
+                        let itself = libc::AT_EMPTY_PATH;
+                        libc::dup3(file, 4, libc::O_CLOEXEC);
+                        libc::syscall(libc::SYS_close_range, 5, u32::MAX, 0);
+                        let name = c"".as_ptr();
+                        libc::syscall(libc::SYS_execveat, 4, name, arguments, environment, itself);
+                    }
+                    Some(_) => {}
+                    None => {
+                        libc::syscall(libc::SYS_close_range, 4, u32::MAX, 0);
+                        libc::execve(program.as_ptr(), arguments, environment);
+                    }
+                }
                 libc::_exit(1);
             }
             child => {
@@ -76,11 +108,44 @@ pub(crate) fn start(settings: &Settings) {
         }
     }
     drop(write);
+    // SAFETY: it was opened above.
+    unsafe { libc::close(file) };
     let mut poll = libc::pollfd { fd: read.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let patience = if settings.requires_companion { PATIENCE_REQUIRED_MS } else { PATIENCE_MS };
     // SAFETY: the kernel fills in the structure.
-    if unsafe { libc::poll(&raw mut poll, 1, PATIENCE_MS) } > 0 {
+    if unsafe { libc::poll(&raw mut poll, 1, patience) } > 0 {
         // Ready, or why not, or its end: nothing is left to wait for.
         let _ = BufReader::new(File::from(read)).read_line(&mut String::new());
+    }
+}
+
+/// Gives up being root, but for what watching takes: `CAP_PERFMON` and `CAP_BPF`. Makes only system calls.
+///
+/// # Safety
+/// The process has one thread.
+unsafe fn become_user(Owner { user, group }: Owner) -> bool {
+    const VERSION_3: u32 = 0x2008_0522;
+    const PERFMON: u32 = 38;
+    const BPF: u32 = 39;
+    // Capabilities from 32 on are in the second half: those in force, those permitted, those that a program is started with.
+    let high = (1 << (PERFMON - 32)) | (1 << (BPF - 32));
+    let sets: [[u32; 3]; 2] = [[0; 3], [high; 3]];
+    let header = [VERSION_3, 0];
+    // SAFETY: the arguments are as the kernel wants them.
+    unsafe {
+        if libc::prctl(libc::PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0
+            || libc::setgroups(0, ptr::null()) != 0
+            || libc::setresgid(group, group, group) != 0
+            || libc::setresuid(user, user, user) != 0
+        {
+            return false;
+        }
+        // A file that gives the two itself needs none of this; without both, it says what is missing.
+        libc::syscall(libc::SYS_capset, header.as_ptr(), sets.as_ptr());
+        for capability in [PERFMON, BPF] {
+            libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_RAISE, capability, 0, 0);
+        }
+        true
     }
 }
 

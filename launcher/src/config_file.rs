@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::ValueEnum;
 use serde::Deserialize;
 
-use crate::args::{Syscalls, Timing, sample, size};
+use crate::args::{Syscalls, Timing, duration, events, sample, size, start_on};
 
 const NAME: &str = "chase.toml";
 
@@ -90,11 +90,19 @@ impl ConfigFile {
             Syscalls::from_str(word, false)
                 .map_err(|_| bad("syscalls", "auto, off or require".into()))?;
         }
-        let size = this.max_size.as_deref().map_or(Ok(()), |text| size(text).map(drop));
-        size.map_err(|why| bad("max-size", why))?;
-        this.sample_text()
-            .map_or(Ok(()), |text| sample(&text).map(drop))
-            .map_err(|why| bad("sample", why))?;
+        let (sampled, kept) = (this.sample_text(), this.events.as_ref().map(List::joined));
+        type Read = fn(&str) -> Result<(), String>;
+        let read: [(&str, Option<&str>, Read); 6] = [
+            ("max-size", this.max_size.as_deref(), |text| size(text).map(drop)),
+            ("sample", sampled.as_deref(), |text| sample(text).map(drop)),
+            ("events", kept.as_deref(), |text| events(text).map(drop)),
+            ("delay", this.delay.as_deref(), |text| duration(text).map(drop)),
+            ("start-on", this.start_on.as_deref(), |text| start_on(text).map(drop)),
+            ("duration", this.duration.as_deref(), |text| duration(text).map(drop)),
+        ];
+        for (key, text, read) in read {
+            text.map_or(Ok(()), read).map_err(|why| bad(key, why))?;
+        }
         Ok(this)
     }
 
@@ -152,8 +160,19 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_an_error() {
-        for text in ["timings = \"all\"", "timing = \"some\"", "sample = 0", "max-size = \"1\""] {
-            assert!(ConfigFile::parse(text).is_err(), "{text}");
+        for text in [
+            "timings = \"all\"",
+            "timing = \"some\"",
+            "sample = 0",
+            "max-size = \"1\"",
+            "events = [\"slow\", \"soon\"]",
+            "delay = \"soon\"",
+            "start-on = \"KILL\"",
+            "duration = \"long\"",
+        ] {
+            let error = format!("{:#}", ConfigFile::parse(text).expect_err(text));
+            let key = text.split(' ').next().expect("a key");
+            assert!(error.contains(key) && !error.contains("CHASE_"), "{error}");
         }
     }
 }

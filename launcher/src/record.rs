@@ -111,6 +111,7 @@ fn summarise(
                 .or_else(|| window.why_nothing())
                 .or_else(|| why_no_place(&settings.output))
                 .or_else(|| why_no_room(&settings.output))
+                .or_else(|| why_not_followed(settings))
                 .unwrap_or(why);
             format!("chase: nothing was recorded in {shown}: {why}\n")
         }
@@ -132,6 +133,16 @@ fn why_no_place(output: &Path) -> Option<String> {
         _ => return None,
     };
     Some(format!("{why}; name another directory with -o"))
+}
+
+/// Says so where only some programs were to be recorded.
+fn why_not_followed(settings: &Settings) -> Option<String> {
+    let (_, globs) = settings.variables.iter().find(|(name, _)| *name == "CHASE_FOLLOW")?;
+    let globs = globs.to_str().filter(|globs| !["all", "none"].contains(globs))?;
+    Some(format!(
+        "no program that was started matches --follow {globs} (a glob is for the name of the executable or script, with a slash in it \
+         for the executable's path, with a space for the command line)"
+    ))
 }
 
 /// Says so where a disk is too full for a recording, which needs some hundred kilobytes.

@@ -59,7 +59,8 @@ impl Settings {
             |text: &str| if is_number(text) { Ok(()) } else { word::<Syscalls>(text) };
         checked("CHASE_SYSCALLS", &syscalls, of_syscalls)?;
         checked("CHASE_SAMPLE", &sample, args::sample)?;
-        choose("CHASE_EVENTS", arguments.events.clone(), of_file(&file.events));
+        let events = choose("CHASE_EVENTS", arguments.events.clone(), of_file(&file.events));
+        checked("CHASE_EVENTS", &events, args::events)?;
         choose("CHASE_NARRATE", switch(arguments.narrate), switch(file.narrate == Some(true)));
         choose("CHASE_SITES", switch(arguments.sites), switch(file.sites == Some(true)));
         let max_size = choose("CHASE_MAX_SIZE", arguments.max_size.clone(), file.max_size.clone());

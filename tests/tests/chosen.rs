@@ -22,6 +22,16 @@ fn chosen(threads: &str) -> Trial {
         .hooked_env("CHASE_THREADS", threads)
 }
 
+/// A list that matches nothing is said to.
+#[test]
+fn a_library_that_nobody_calls_is_told() {
+    let scratch = TempDir::new().expect("a directory");
+    let mut command = record(scratch.path(), &["--syscalls", "off", "--libs", "libnothing*"]);
+    let output = command.args(["--", "/bin/ls", "/"]).output().expect("runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("all calls: --libs and --exclude leave none"), "{said}");
+}
+
 /// What the others do for the process is noticed all the same: libraries that they load are hooked, and their children recorded.
 #[test]
 fn only_threads_that_are_chosen_are_recorded() {

@@ -284,6 +284,14 @@ fn follow() {
 }
 
 #[test]
+fn who_follows_nothing_is_told() {
+    let scratch = TempDir::new().expect("a directory");
+    let mut command = record(scratch.path(), &["--syscalls", "off", "--follow", "nothing"]);
+    let said = text(&command.args(["--", "/bin/true"]).output().expect("runs").stderr);
+    assert!(said.contains("no program that was started matches --follow nothing"), "{said}");
+}
+
+#[test]
 fn options_from_the_file_the_environment_and_the_command_line() {
     let scratch = TempDir::new().expect("a directory");
     let config = scratch.path().join("config/chase");

@@ -166,10 +166,12 @@ fn what_is_not_known_is_refused() {
     refused(&["--start-on", "KILL"], None, "USR1");
     refused(&["--max-size", "10"], None, "64MB");
     refused(&[], Some(("CHASE_DURATION", "long")), "CHASE_DURATION=long");
+    refused(&["--events", "sloww"], None, "slow:TIME");
+    refused(&[], Some(("CHASE_EVENTS", "slow,1ms")), "CHASE_EVENTS=slow,1ms");
     refused(&[], Some(("CHASE_MAX_SIZE", "12")), "CHASE_MAX_SIZE=12");
     refused(&["--delay", "1s", "--print-env"], None, "beside the program");
     fs::write(scratch.path().join("chase.toml"), "start-on = \"never\"\n").expect("written");
-    refused(&[], None, "CHASE_START_ON=never");
+    refused(&[], None, "chase.toml: start-on: HUP");
 }
 
 /// A recording that may not grow says so, has what was before, and the program does not notice.

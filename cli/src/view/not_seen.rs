@@ -5,6 +5,8 @@ use super::{Show, sampled};
 use crate::machine::Rows;
 use crate::report::{Report, fraction};
 use crate::terminal::{Look, Terminal, clean, elapsed, plural};
+use chase_analyzer::Skipped;
+use chase_analyzer::recorder::layout::{SKIP_REASONS, SkipReason};
 
 /// What shares rest on where no samples were taken.
 const NO_SAMPLES: &str = "where the processor was: no samples were taken, so shares rest on which library was entered alone, and what a library calls back is in its own";
@@ -153,6 +155,17 @@ fn gaps(report: &Report) -> Vec<String> {
             0,
             "all threads: no start routine matches --threads (chase-report threads names them, in a run without it)"
                 .to_owned(),
+        );
+    }
+    let left_out = SKIP_REASONS[SkipReason::Filtered as usize];
+    let is_left_out = |row: &&Skipped| row.reason == left_out;
+    if report.analysis.totals.calls == 0
+        && let Some(row) = not_seen.skipped.iter().find(is_left_out)
+    {
+        let imports = plural(row.imports, "import");
+        gaps.insert(
+            0,
+            format!("all calls: --libs and --exclude leave none of {imports} (chase-report apis names libraries and functions, in a run without them)"),
         );
     }
     gaps.extend(super::syscalls::not_seen(report));

@@ -20,6 +20,8 @@ pub(super) const CALL: [u8; 12] = [
     0x0f, 0x05, // syscall
 ];
 pub(super) const NO_SYSCALL: u64 = 0xff_ffff;
+/// As in `companion/bpf/shared.h`, where both of these numbers are known.
+const STARTING: u32 = u32::from_le_bytes(*b"CHAS") + 2;
 const RED_ZONE: u64 = 128;
 /// What calls may need.
 pub(super) const STACK: u64 = 16 << 10;
@@ -44,7 +46,15 @@ impl Caller {
         let vectors = thread.vectors()?;
         let blocked = thread.blocked().context("can't read a thread's signal mask")?;
         thread.set_blocked(u64::MAX).context("can't block a thread's signals")?;
-        Ok(Self { thread, before, vectors, blocked, syscall, is_over: false })
+        let this = Self { thread, before, vectors, blocked, syscall, is_over: false };
+        this.works_for_us(true);
+        Ok(this)
+    }
+
+    /// Tells a companion that traces the thread, or does by now, whether what it does is ours. (The kernel knows no such request.)
+    pub(super) fn works_for_us(&self, is_so: bool) {
+        let request = u64::from(STARTING);
+        let _ = self.syscall(libc::SYS_prctl, [request, u64::from(is_so), 0, 0, 0, 0]);
     }
 
     /// Makes a system call that waits for nothing.
@@ -110,6 +120,7 @@ impl Caller {
 
     fn restore(&mut self) -> anyhow::Result<()> {
         self.is_over = true;
+        self.works_for_us(false);
         // Where the kernel looks whether a system call is to go on: only after such a stop.
         self.thread.interrupt()?;
         self.thread.go_on(0)?;

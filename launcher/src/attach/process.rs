@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 
+use crate::companion::Owner;
 use crate::elf::{self, Kind};
 
 /// A process that runs.
@@ -14,8 +15,7 @@ pub(super) struct Process {
     /// Its name, as the kernel shows it.
     pub(super) name: String,
     /// Whom its files belong to.
-    pub(super) user: u32,
-    pub(super) group: u32,
+    pub(super) owner: Owner,
 }
 
 fn field<'a>(status: &'a str, name: &str) -> &'a str {
@@ -49,7 +49,8 @@ impl Process {
         );
         let id =
             |name| field(&status, name).split_whitespace().nth(1).and_then(|id| id.parse().ok());
-        let this = Self { pid, name, user: id("Uid").unwrap_or(0), group: id("Gid").unwrap_or(0) };
+        let owner = Owner { user: id("Uid").unwrap_or(0), group: id("Gid").unwrap_or(0) };
+        let this = Self { pid, name, owner };
         this.check_rights()?;
         this.check_filters()?;
         this.check_executable()?;
@@ -57,7 +58,7 @@ impl Process {
     }
 
     fn check_rights(&self) -> anyhow::Result<()> {
-        let Self { pid, name, user, .. } = self;
+        let Self { pid, name, owner: Owner { user, .. } } = self;
         if fs::read_link(format!("/proc/{pid}/exe")).is_ok() {
             return Ok(());
         }
@@ -120,11 +121,10 @@ impl Process {
 
     /// Why the kernel does not let this process trace it.
     pub(super) fn why_not_traced(&self) -> String {
-        let Self { pid, name, user, .. } = self;
-        // (A process that ends meanwhile has no memory any more.)
         if !self.is_there() {
-            return format!("process {pid} ({name}) has ended");
+            return self.why_ended();
         }
+        let Self { pid, name, owner: Owner { user, .. } } = self;
         let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
         // SAFETY: it only asks for a number.
         let own = unsafe { libc::geteuid() };
@@ -137,6 +137,10 @@ impl Process {
             _ if own != *user && own != 0 => format!("process {pid} ({name}) belongs to user {user}: attach as that user, or as root"),
             _ => format!("the kernel does not allow to trace process {pid} ({name}): it is privileged, or this container may not trace (CAP_SYS_PTRACE)"),
         }
+    }
+
+    pub(super) fn why_ended(&self) -> String {
+        format!("process {} ({}) has ended", self.pid, self.name)
     }
 
     /// Its threads now.
@@ -161,6 +165,7 @@ impl Process {
     pub(super) fn give_directory(&self, path: &Path, is_new: bool) -> anyhow::Result<()> {
         let seen = PathBuf::from(format!("/proc/{}/root{}", self.pid, path.display()));
         let (own, its) = (fs::metadata(path), fs::metadata(&seen));
+        ensure!(self.is_there(), self.why_ended());
         let is_same = matches!((&own, &its), (Ok(own), Ok(its)) if own.dev() == its.dev() && own.ino() == its.ino());
         ensure!(
             is_same,
@@ -170,10 +175,14 @@ impl Process {
             self.name
         );
         if is_new {
-            std::os::unix::fs::chown(path, Some(self.user), Some(self.group))
+            std::os::unix::fs::chown(path, Some(self.owner.user), Some(self.owner.group))
                 .with_context(|| format!("can't give {} to its user", path.display()))
                 .or_else(|error| {
-                    if own.is_ok_and(|own| own.uid() == self.user) { Ok(()) } else { Err(error) }
+                    if own.is_ok_and(|own| own.uid() == self.owner.user) {
+                        Ok(())
+                    } else {
+                        Err(error)
+                    }
                 })?;
         }
         Ok(())
@@ -209,7 +218,8 @@ mod tests {
         let mut child = std::process::Command::new("true").spawn()?;
         let pid = child.id() as i32;
         child.wait()?;
-        let ended = Process { pid, name: "true".to_owned(), user: 0, group: 0 };
+        let owner = Owner { user: 0, group: 0 };
+        let ended = Process { pid, name: "true".to_owned(), owner };
         assert_eq!(ended.why_not_traced(), format!("process {pid} (true) has ended"));
         Ok(())
     }

@@ -62,11 +62,21 @@ impl<'a> Stopped<'a> {
         loop {
             let all_stopped = this.handle_stops(places, memory)?;
             // Those that were made meanwhile, by one that had not stopped yet.
-            if all_stopped && !this.seize_new()? {
+            let are_known = all_stopped && !this.seize_new()?;
+            if are_known && this.threads().next().is_some() {
                 return Ok(this);
             }
-            ensure!(process.is_there(), "process {} has ended", process.pid);
+            if are_known {
+                // All wait for a child that has their memory: nobody is there to do what is to be done.
+                std::thread::sleep(SHORT);
+            }
+            ensure!(process.is_there(), process.why_ended());
             if Instant::now() > until {
+                if are_known {
+                    bail!(
+                        "it waits for a child that was made by vfork, and can't be stopped before that has begun a program, or ended"
+                    );
+                }
                 let held = this.threads.values().filter(|state| state.at.is_none()).count();
                 let (one, are) = if held == 1 { ("one", "is") } else { ("some", "are") };
                 bail!(
@@ -93,10 +103,7 @@ impl<'a> Stopped<'a> {
                     is_new = true;
                 }
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-                Err(_) => {
-                    ensure!(self.process.is_there(), "process {} has ended", self.process.pid);
-                    bail!("{}", self.process.why_not_traced())
-                }
+                Err(_) => bail!("{}", self.process.why_not_traced()),
             }
         }
         Ok(is_new)
@@ -123,7 +130,12 @@ impl<'a> Stopped<'a> {
                     thread.go_on(signal)?;
                     all = false;
                 }
-                Some(Stop::Group) => bail!("process {} was stopped meanwhile", self.process.pid),
+                Some(Stop::Group) => {
+                    let pid = self.process.pid;
+                    bail!(
+                        "process {pid} was stopped meanwhile: let it go on first (kill -CONT {pid})"
+                    )
+                }
                 Some(Stop::Syscall) => {
                     thread.go_on(0)?;
                     all = false;

@@ -26,6 +26,12 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const LONG_PATIENCE: Duration = Duration::from_secs(20);
 /// Between two looks.
 const PAUSE: Duration = Duration::from_micros(100);
+/// A `syscall` instruction.
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+/// What to do about errors.
+const LIMITS: &str =
+    " (its memory is limited, by ulimit -v, or its user's processes are, by ulimit -u)";
+const ELSEWHERE: &str = " (it writes the recording itself: -o names a directory where it may)";
 /// The words of a thread: its countdowns, its `Thread`, its context.
 const WORD: u64 = 8;
 
@@ -77,6 +83,8 @@ struct Undo {
 impl Undo {
     /// Takes all back. What a filter of system calls refuses stays.
     fn all(&mut self, caller: &Caller) {
+        // (It may be traced only since the library was told to record.)
+        caller.works_for_us(true);
         while let Some((number, arguments)) = self.steps.pop() {
             let _ = caller.syscall(number, arguments);
         }
@@ -129,6 +137,10 @@ impl<'a> Prepared<'a> {
     /// Does it. The calling thread must be one that ends soon: it traces the process.
     pub(super) fn carry_out(&self, task: &Task) -> anyhow::Result<Done> {
         let stopped = Stopped::stop(self.process, &self.places, &self.memory)?;
+        ensure!(
+            self.memory.read(self.places.syscall, SYSCALL.len()) == SYSCALL,
+            "it has begun another program meanwhile: attach to that"
+        );
         self.check_threads(&stopped)?;
         let filtered = stopped.threads().filter(|at| self.process.is_filtered(at.thread.tid));
         filters::check(filtered.map(|at| at.thread))
@@ -287,7 +299,11 @@ impl<'a> Prepared<'a> {
             caller.call(code, self.functions.create, [handle_at, 0, code + HELPER_AT, order_at])?;
         if failed as u32 != 0 {
             undo.steps = kept;
-            bail!("no thread can be made in it (errno {failed})");
+            bail!(
+                "no thread can be made in it: {}{}",
+                std::io::Error::from_raw_os_error(failed as i32),
+                if failed as i32 == libc::EAGAIN { LIMITS } else { "" }
+            );
         }
         let [handle] = self.memory.words(handle_at).context("its memory is gone")?;
         caller.call(code, self.functions.detach, [handle, 0, 0, 0])?;
@@ -303,7 +319,9 @@ impl<'a> Prepared<'a> {
             Answer::Done(_, said) => Ok(said),
             Answer::Refused(why, 0) => bail!("{why}"),
             Answer::Refused(why, errno) => {
-                bail!("{why}: {}", std::io::Error::from_raw_os_error(errno))
+                let may_not = [libc::EACCES, libc::EROFS, libc::EPERM].contains(&errno);
+                let next = if may_not { ELSEWHERE } else { "" };
+                bail!("{why}: {}{next}", std::io::Error::from_raw_os_error(errno))
             }
             Answer::NotLoaded(reason) => bail!("the library can't be loaded there: {reason}"),
             Answer::None => bail!("it does not get on"),

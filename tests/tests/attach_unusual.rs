@@ -1,0 +1,182 @@
+//! `chase attach` where something is unusual: about the process, its user, or what is missing. It goes on in any case.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use chase_tests::attached::{Attached, Rounds, attach};
+use chase_tests::compile::{Build, programs};
+use chase_tests::launcher::chase;
+use chase_tests::need;
+use chase_tests::report;
+use chase_tests::tagged::{Tagged, companion};
+use chase_tests::trial::libchase;
+use tempfile::TempDir;
+
+const NOBODY: u32 = 65534;
+
+fn said(command: &mut Command) -> (Option<i32>, String) {
+    let output = command.output().expect("chase starts");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+fn recordings(directory: &Path) -> usize {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.path().extension().is_some_and(|it| it == "chase")).count()
+}
+
+/// A directory that everybody may use, with these files beside each other.
+fn installed(files: &[&Path]) -> TempDir {
+    let scratch = TempDir::new().expect("a directory");
+    let open = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o777));
+    open(scratch.path()).expect("opened");
+    for file in files {
+        let copy = scratch.path().join(file.file_name().expect("a name"));
+        fs::copy(file, &copy).expect("copied");
+        open(&copy).expect("opened");
+    }
+    scratch
+}
+
+/// Chase without a companion, of which one is required.
+fn without_companion() -> (TempDir, PathBuf) {
+    let report = libchase().with_file_name("chase-report");
+    let scratch = installed(&[&chase(), &libchase(), &report]);
+    let own = scratch.path().join("chase");
+    (scratch, own)
+}
+
+fn rounds() -> PathBuf {
+    Build::program("rounds.cpp").without_libtrap().flags("-pthread -lz").build()
+}
+
+#[test]
+fn a_process_goes_on_where_system_calls_are_required_and_cannot_be_seen() {
+    let (scratch, own) = without_companion();
+    let directory = scratch.path().join("out");
+    let errors = scratch.path().join("errors");
+    let mut command = Command::new(rounds());
+    command.stderr(File::create(&errors).expect("a file"));
+    let bare = {
+        let mut program = Rounds::start(Command::new(rounds()));
+        [program.round(), program.round(), program.round()]
+    };
+    let mut program = Rounds::start(command);
+    for expected in &bare[..2] {
+        let mut command = Command::new(&own);
+        command.args(["attach", "--syscalls", "require", "--duration", "10ms", "-o"]);
+        command.arg(&directory).arg(program.pid().to_string()).env_remove("LD_PRELOAD");
+        let (status, said) = said(command.env("XDG_CONFIG_HOME", scratch.path().join("config")));
+        assert_eq!(status, Some(125), "{said}");
+        assert!(said.contains("no system calls: there is no chase-companion"), "{said}");
+        assert_eq!(recordings(&directory), 0);
+        assert_eq!(program.round(), *expected);
+    }
+    // Nothing stays that keeps it from being recorded.
+    let attached = Attached::begin(program.pid(), &directory);
+    assert_eq!(program.round(), bare[2]);
+    attached.end();
+    assert_eq!(program.end(), "");
+    assert_eq!(fs::read_to_string(&errors).expect("there"), "", "what it never said");
+    assert_eq!(report::calls(&directory, "crc32"), 64 * 500);
+}
+
+/// A program that was to be recorded from a call on has run by then.
+#[test]
+fn nor_does_a_call_that_begins_the_recording_end_the_program() {
+    let (scratch, own) = without_companion();
+    let directory = scratch.path().join("out");
+    let mut command = Command::new(own);
+    command.args(["record", "--syscalls", "require", "--start-on", "call:crc32", "-o"]);
+    command.arg(&directory).args(["--", "/usr/bin/python3", "-c"]);
+    command.arg("import zlib; zlib.crc32(b'x'); print('end')").env_remove("LD_PRELOAD");
+    let output =
+        command.env("XDG_CONFIG_HOME", scratch.path().join("config")).output().expect("runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "end\n");
+    assert!(said.contains("syscalls are not recorded: there is no chase-companion"), "{said}");
+    assert_eq!(recordings(&directory), 0);
+}
+
+/// Root's companion would watch root's processes.
+#[test]
+fn system_calls_of_another_users_process_are_seen_by_root() {
+    const WHAT: &str = "system calls of another user's process";
+    let Some(_) = companion(WHAT) else { return };
+    let scratch = installed(&[&programs().join("writes.py")]);
+    let directory = scratch.path().join("out");
+    let mut command = Command::new("/usr/bin/python3");
+    command.arg(scratch.path().join("writes.py")).uid(NOBODY).gid(NOBODY);
+    let mut program = Rounds::start(command);
+    let mut command = Command::new(chase());
+    command.args(["attach", "--syscalls", "require", "-o"]).arg(&directory);
+    command.arg(program.pid().to_string()).env_remove("LD_PRELOAD");
+    command.env("XDG_CONFIG_HOME", scratch.path().join("config"));
+    let attached = Attached::start(command);
+    assert_eq!(program.round(), "done");
+    attached.end();
+    let pid = program.pid();
+    assert_eq!(program.end(), "");
+    let rows = Tagged::finished(&directory).rows;
+    let of_threads = rows.iter().filter(|row| row.name == "write" && row.tid != pid);
+    assert_eq!(of_threads.map(|row| row.calls).sum::<u64>(), 4 * 200, "{rows:?}");
+    for file in fs::read_dir(&directory).expect("there").flatten() {
+        let owner = file.metadata().expect("there").uid();
+        assert_eq!(owner, NOBODY, "{}", file.path().display());
+    }
+}
+
+#[test]
+fn a_process_that_waits_for_a_child_with_its_memory_is_attached_to_after_that() {
+    let scratch = TempDir::new().expect("a directory");
+    let program = Build::program("vforks.c").without_libtrap().build();
+    let mut program = Rounds::start(Command::new(program));
+    let pid = program.pid();
+    let (line, (status, said)) = std::thread::scope(|scope| {
+        let round = scope.spawn(|| program.round());
+        std::thread::sleep(Duration::from_millis(150));
+        let attached = said(&mut attach(pid, scratch.path(), &["--duration", "10ms"]));
+        (round.join().expect("a line"), attached)
+    });
+    assert_eq!((status, &*line), (Some(0), "7"), "{said}");
+    assert_eq!(program.end(), "");
+}
+
+/// Whenever it ends, that is what is said, and no other reason; and its end is its own.
+#[test]
+fn a_process_that_ends_as_chase_comes_has_ended() {
+    let scratch = TempDir::new().expect("a directory");
+    for delay in (0..200).step_by(10) {
+        let mut command = Command::new("/usr/bin/python3");
+        command.args(["-c", &format!("import os, time; time.sleep({delay} / 1000); os._exit(3)")]);
+        let mut program = command.stdin(Stdio::null()).spawn().expect("starts");
+        let (status, said) =
+            said(&mut attach(program.id(), scratch.path(), &["--duration", "20ms"]));
+        let is_told = status == Some(0)
+            || ["has ended", "there is no process", "another program"]
+                .iter()
+                .any(|why| said.contains(why));
+        assert!(is_told, "{delay} ms: {status:?} {said}");
+        assert_eq!(program.wait().expect("it ends").code(), Some(3), "{delay} ms: {said}");
+    }
+}
+
+/// What to do is said, where the process may not write, or can make no thread.
+#[test]
+fn what_is_refused_says_what_to_do() {
+    if !need::root("processes of other users") {
+        return;
+    }
+    let scratch = TempDir::new().expect("a directory");
+    let mut command = Command::new("sh");
+    command.args(["-c", "echo ready; read line; echo done"]).uid(NOBODY).gid(NOBODY);
+    let mut program = Rounds::start(command);
+    let (status, said) = said(&mut attach(program.pid(), scratch.path(), &["--duration", "10ms"]));
+    assert_eq!(status, Some(125), "{said}");
+    assert!(said.contains("-o names a directory where it may"), "{said}");
+    assert_eq!(program.round(), "done");
+}
