@@ -16,6 +16,7 @@
 mod again;
 mod anew;
 mod calls;
+mod crowded;
 mod ends;
 mod event_loops;
 mod files;
@@ -288,7 +289,8 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
                 let is_better = |kind: &Kind| {
                     matches!(kind, Kind::LateAtBarrier { .. } | Kind::UnevenWork { .. })
                 };
-                !is_said(finding, is_better, false)
+                let spins = is_said(finding, |kind| matches!(kind, Kind::Spinning { .. }), true);
+                !is_said(finding, is_better, false) && !spins
             }
             Kind::SubGroups { .. } => !found.iter().any(|other| {
                 matches!(other.kind, Kind::UnevenWork { .. }) && other.group == finding.group

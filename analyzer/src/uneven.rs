@@ -2,7 +2,8 @@
 //!
 //! Work is shared by the threads of a group that are in one process, or by the processes that one process has forked: a *pool*. A *batch* is the time from when the first thread of the pool
 //! has something to do until none has. A thread has nothing to do while it waits for a condition, or for what others hand over, for a
-//! millisecond or more; waiting for a lock, a file or a processor is part of what it does. In a batch, a thread is *alone* while it is
+//! millisecond or more, or when it has ended, where threads are started for each batch; waiting for a lock, a file or a processor is part
+//! of what it does. In a batch, a thread is *alone* while it is
 //! the only one that works. That counts if several worked at the same time before or after that, so that there was work for several,
 //! and if meanwhile a thread outside of the group waits for one of the pool.
 
@@ -24,6 +25,8 @@ use crate::spans::{Span, common_ns, parts_of};
 const NOTICED_NS: u64 = 5_000_000;
 /// Several threads work at once in at least this part of a batch that was work for several.
 const SHARED: f64 = 0.05;
+/// Threads that are started for each batch, and end with it, have at least so many.
+const ROUNDS: usize = 2;
 
 /// The uneven batches of a group's threads in one process.
 #[derive(Clone, Debug, Serialize)]
@@ -168,6 +171,8 @@ struct Alone {
     parked: usize,
     /// How long several threads have worked at once in the batch until then.
     shared_before_ns: u64,
+    /// Whether the others do not wait, but have ended.
+    is_last: bool,
 }
 
 /// What a thread does from then on. (Of several events at one time, those that end something come first.)
@@ -186,6 +191,8 @@ struct Batch {
     shared_ns: u64,
     alone: Vec<Alone>,
     workers: HashSet<u32>,
+    /// Those that began and ended within it.
+    ended: usize,
 }
 
 impl Pool<'_> {
@@ -196,7 +203,14 @@ impl Pool<'_> {
         let mut longest = (0, 0);
         let mut alone_spans: Vec<(u32, Span)> = Vec::new();
         let mut waiting: BTreeMap<u32, u64> = BTreeMap::new();
-        for batch in self.batches() {
+        let mut all_batches = self.batches();
+        // Threads that are started together once, and end one after the other, are told as that; those of a pool end with it.
+        if all_batches.iter().filter(|batch| batch.ended > 0).count() < ROUNDS {
+            for batch in &mut all_batches {
+                batch.alone.retain(|alone| !alone.is_last);
+            }
+        }
+        for batch in all_batches {
             if (batch.shared_ns as f64) < SHARED * (batch.end - batch.begin) as f64 {
                 continue;
             }
@@ -205,10 +219,16 @@ impl Pool<'_> {
             let had_part = batch.workers.len() as u64;
             let mut shared_before_last = None;
             let batches_before = batches;
-            for &Alone { thread, span, parked, shared_before_ns } in
-                batch.alone.iter().filter(|alone| ns(alone.span) >= NOTICED_NS)
-            {
+            let long = batch.alone.iter().filter(|alone| ns(alone.span) >= NOTICED_NS);
+            for &Alone { thread, span, parked, shared_before_ns, is_last } in long {
+                if self.is_paced(thread, span) {
+                    continue;
+                }
                 let held_up_ns = held_up.entry(thread).or_default();
+                if is_last {
+                    *held_up_ns =
+                        (*held_up_ns).min(ns(span) - self.ran_more_ns(&batch, thread, span));
+                }
                 let (mut counted_ns, mut waited_ns) = (0, 0);
                 for (by, part) in self.awaited_in(span) {
                     let not_counted = ns(part).min(*held_up_ns);
@@ -282,6 +302,41 @@ impl Pool<'_> {
         each.into_iter().map(more).collect()
     }
 
+    /// Returns how much of a span is of what a thread that lived for a batch ran more than the others did on average: that is how the work
+    /// was divided, whoever had the processor meanwhile.
+    fn ran_more_ns(&self, batch: &Batch, thread: u32, span: Span) -> u64 {
+        let ran =
+            |thread: u32| self.analysis.threads[thread as usize].on_cpu_ns.unwrap_or_default().0;
+        let others = batch.workers.iter().filter(|&&other| other != thread);
+        let (count, all) =
+            others.fold((0, 0), |(count, all), &other| (count + 1, all + ran(other)));
+        let more = ran(thread).saturating_sub(all / u64::max(count, 1));
+        more.min(ns(span) - common_ns(&self.threads[thread as usize].preempted, span).min(ns(span)))
+    }
+
+    /// Whether the others wait meanwhile for a thread that is not of the pool, and is at work: they are kept waiting by that one.
+    fn is_paced(&self, alone: u32, span: Span) -> bool {
+        let (mut all_ns, mut paced_ns) = (0_u64, 0_u64);
+        for &member in self.members.iter().filter(|&&member| member != alone) {
+            let waits = &self.threads[member as usize].waits;
+            for (wait, part) in parts_of(waits, |wait| (wait.begin_ns, woken(wait)), span) {
+                if !self.is_idle(&wait.wait) {
+                    continue;
+                }
+                all_ns += ns(part);
+                let outside = |waker: &u32| self.members.binary_search(waker).is_err();
+                let Some(waker) = wait.waker.filter(outside) else { continue };
+                let its_waits = &self.threads[waker as usize].waits;
+                let waiting = parts_of(its_waits, |wait| (wait.begin_ns, woken(wait)), part);
+                let waiting_ns: u64 = waiting.map(|(_, part)| ns(part)).sum();
+                if waiting_ns < ns(part) / 2 {
+                    paced_ns += ns(part);
+                }
+            }
+        }
+        paced_ns > all_ns / 2
+    }
+
     /// Returns when a thread of the pool waits though it has something to do, in order.
     fn own_waits(&self, thread: u32) -> Vec<Span> {
         let waits = self.threads[thread as usize].waits.iter();
@@ -334,6 +389,17 @@ impl Pool<'_> {
                             span: (since, at),
                             parked: parked.len(),
                             shared_before_ns: batch.shared_ns,
+                            is_last: false,
+                        };
+                        batch.alone.extend(working.iter().map(alone));
+                    }
+                    1 if batch.ended > 0 => {
+                        let alone = |&thread| Alone {
+                            thread,
+                            span: (since, at),
+                            parked: batch.ended,
+                            shared_before_ns: batch.shared_ns,
+                            is_last: true,
                         };
                         batch.alone.extend(working.iter().map(alone));
                     }
@@ -356,7 +422,12 @@ impl Pool<'_> {
                     }
                 }
                 Now::Parked => _ = parked.insert(thread),
-                Now::Gone => {}
+                Now::Gone => {
+                    let began = self.analysis.threads[thread as usize].start_ns.0;
+                    if let Some(batch) = batches.last_mut().filter(|batch| batch.begin <= began) {
+                        batch.ended += usize::from(worked);
+                    }
+                }
             }
             if let Some(batch) = batches.last_mut().filter(|_| worked && now != Now::Works) {
                 batch.end = at;

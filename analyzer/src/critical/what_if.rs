@@ -108,10 +108,12 @@ pub(crate) fn replay_without(
     }
     let ends = (0..).zip(&analysis.threads);
     let ends = ends.filter_map(|(thread, row)| {
-        replay.time(thread, row.end_ns.0).map(|new| (new, thread, row.end_ns.0))
+        let is_own = !replay.waits_until(thread, row.end_ns.0);
+        replay.time(thread, row.end_ns.0).map(|new| (is_own, new, thread, row.end_ns.0))
     });
-    let (new, thread, end) =
-        ends.max_by_key(|&(new, thread, _)| (new, std::cmp::Reverse(thread)))?;
+    // (Where all of them waited until the end, as in a server that is killed, these waits are the run.)
+    let (_, new, thread, end) =
+        ends.max_by_key(|&(is_own, new, thread, _)| (is_own, new, std::cmp::Reverse(thread)))?;
     let wall = analysis.wall_ns.0;
     // What the run takes after its last thread.
     let last = analysis.threads.iter().map(|row| row.end_ns.0).max()?;
@@ -214,6 +216,13 @@ impl Replay {
         let (by, since) = self.until[thread as usize].filter(|&(_, since)| since <= at)?;
         let new = self.own_time(by, since)?;
         Some((by, since, new.saturating_add(at - since)))
+    }
+
+    /// Whether a thread waited until then, and nobody woke it. If it ended so, it was the end of its process that ended it, and it
+    /// bounds nothing.
+    fn waits_until(&self, thread: u32, end: u64) -> bool {
+        let last = self.knots.get(thread as usize).and_then(|knots| knots.last());
+        last.is_some_and(|knot| knot.at >= end && matches!(knot.before, Before::Wait(_)))
     }
 
     /// How much of so much time of a thread is left.
