@@ -13,6 +13,7 @@
 //! that others wait for at a barrier, which is a straggler. A call that lasts as long as the program's function that it calls back
 //! is that function's time; where the thread is said to be slow, it is not said again.
 
+mod acknowledgements;
 mod again;
 mod anew;
 mod calls;
@@ -147,6 +148,7 @@ pub fn findings(
         }
     }
     found.extend(ends::last_of_several(&evidence, &found));
+    found.extend(acknowledgements::delayed(&evidence));
     found.extend(event_loops::held_up(&evidence));
     found.extend(uneven::work(&evidence));
     found.extend(stages::limiting(&evidence));
@@ -268,6 +270,10 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
             Kind::SlowFirstCall { .. }
             | Kind::RareSlowCalls { .. }
             | Kind::ManyTinyCalls { .. } => !is_said(finding, of_calls, true),
+            Kind::SlowPeer { .. } | Kind::LimitingStage { .. } => !found.iter().any(|other| {
+                let is_delay = matches!(other.kind, Kind::DelayedAcknowledgements { .. });
+                is_delay && (other.group == finding.group || is_waited_for_by(finding, other.group))
+            }),
             Kind::LateAtBarrier { .. } => {
                 !is_said(finding, |kind| matches!(kind, Kind::BarrierStraggler { .. }), false)
             }

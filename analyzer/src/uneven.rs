@@ -7,19 +7,21 @@
 //! the only one that works. That counts if several worked at the same time before or after that, so that there was work for several,
 //! and if meanwhile a thread outside of the group waits for one of the pool.
 
+mod awaited;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 
 use crate::analysis::Analysis;
-use crate::causes::{CauseRow, LockKey, NamingPlaces, PathWait, Purpose, Run, lock_key};
+use crate::causes::{CauseRow, LockKey, NamingPlaces, PathWait, Run, lock_key};
 use crate::clock::Ns;
-use crate::ends::forked_by;
 use crate::event_loops::{RanLate, WaitInTurns};
 use crate::groups::Groups;
 use crate::image::Image;
 use crate::long_waits::{LongWait, OffCpuTimes};
 use crate::spans::{Span, common_ns, parts_of};
+use awaited::{Awaited, PoolKey, awaited, key_of};
 
 /// Shorter times alone come from handing work over.
 const NOTICED_NS: u64 = 5_000_000;
@@ -105,9 +107,6 @@ pub(crate) fn uneven_work(
     found.into_iter().map(|(_, one)| one).collect()
 }
 
-/// The numbers of a group and of a process: of processes that were forked, that is the one that forked them.
-type PoolKey = (u32, usize);
-
 /// The threads of a group that are in one process.
 struct Pool<'a> {
     key: PoolKey,
@@ -117,50 +116,6 @@ struct Pool<'a> {
     analysis: &'a Analysis,
     threads: &'a [OffCpuTimes],
     locks: &'a HashSet<LockKey>,
-}
-
-/// When somebody waits for a pool, in order and without overlaps, and the group of the thread that waits.
-type Awaited = Vec<(Span, u32)>;
-
-fn key_of(analysis: &Analysis, groups: &Groups, thread: u32) -> Option<PoolKey> {
-    let (&group, row) =
-        (groups.of_thread.get(thread as usize)?, analysis.threads.get(thread as usize)?);
-    Some((group, forked_by(analysis, row).unwrap_or(row.process)))
-}
-
-/// Returns the times in which a thread outside of a group waits for a thread of it, by the pool of that one.
-fn awaited(
-    analysis: &Analysis,
-    groups: &Groups,
-    threads: &[OffCpuTimes],
-) -> HashMap<PoolKey, Awaited> {
-    let mut found: HashMap<PoolKey, Awaited> = HashMap::new();
-    for (own, &group) in threads.iter().zip(&groups.of_thread) {
-        for wait in &own.waits {
-            let purpose = wait.wait.purpose;
-            let is_fork = |waker: u32| forked_by(analysis, &analysis.threads[waker as usize]);
-            // (Who has forked processes waits for their results and for their ends at once.)
-            let is_result = match purpose {
-                Purpose::Join | Purpose::Child => true,
-                Purpose::Readiness => wait.waker.and_then(is_fork).is_some(),
-                _ => purpose.is_handover(),
-            };
-            let key = wait.waker.and_then(|waker| key_of(analysis, groups, waker));
-            if let Some(key) = key.filter(|&(of, _)| is_result && of != group) {
-                found.entry(key).or_default().push(((wait.begin_ns, woken(wait)), group));
-            }
-        }
-    }
-    for awaited in found.values_mut() {
-        awaited.sort_unstable();
-        let mut end = 0;
-        awaited.retain_mut(|(span, _)| {
-            span.0 = span.0.max(end);
-            end = end.max(span.1);
-            span.0 < span.1
-        });
-    }
-    found
 }
 
 /// Time in which one thread works alone.

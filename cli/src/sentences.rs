@@ -262,6 +262,17 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 cause(report, finding, None),
             ),
         ),
+        FindingKind::DelayedAcknowledgements { waits, median_ns, all_ns, sends } => (
+            format!("{} waits for acknowledgements that the other end delays", group.label),
+            format!(
+                ": {} of about {}, {} together{}. It sends {} pieces, by {api}; one that follows another is held back until that is acknowledged (Nagle's algorithm). To send them in one call, or to set TCP_NODELAY, avoids that",
+                plural(*waits, "wait"),
+                elapsed(median_ns.0),
+                elapsed(all_ns.0),
+                finding.blame.as_ref().map_or_else(String::new, |blame| for_what(report, blame)),
+                count(*sends),
+            ),
+        ),
         FindingKind::Polling { waits, mean_ns, per_second } => (
             format!("{} polls", group.label),
             format!(
