@@ -255,6 +255,10 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
                 && other.threads.iter().any(|thread| finding.threads.contains(thread))
         })
     };
+    let is_uneven = |group: u32| {
+        let is_work = |other: &Finding| matches!(other.kind, Kind::UnevenWork { .. });
+        found.iter().any(|other| is_work(other) && other.group == group)
+    };
     let is_needed = |finding: &Finding| {
         match finding.kind {
             Kind::SlowFirstCall { .. } | Kind::RareSlowCalls { .. }
@@ -277,6 +281,8 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
             Kind::LateAtBarrier { .. } => {
                 !is_said(finding, |kind| matches!(kind, Kind::BarrierStraggler { .. }), false)
             }
+            // (Of threads that are started for each round, the last one ends last.)
+            Kind::LastToEnd { .. } if is_uneven(finding.group) => false,
             Kind::LastToEnd { .. } => !is_said(
                 finding,
                 |kind| {
@@ -298,9 +304,7 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
                 let spins = is_said(finding, |kind| matches!(kind, Kind::Spinning { .. }), true);
                 !is_said(finding, is_better, false) && !spins
             }
-            Kind::SubGroups { .. } => !found.iter().any(|other| {
-                matches!(other.kind, Kind::UnevenWork { .. }) && other.group == finding.group
-            }),
+            Kind::SubGroups { .. } => !is_uneven(finding.group),
             // The lock of a queue is part of handing over: a thread that gets space continues only when the other one
             // unlocks it.
             Kind::SerialisingLock { .. } | Kind::InterpreterLock { .. } => {
