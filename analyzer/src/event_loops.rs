@@ -21,7 +21,7 @@ use crate::clock::Ns;
 use crate::common_time::CommonTime;
 use crate::groups::Groups;
 use crate::image::Image;
-use crate::long_waits;
+use crate::long_waits::{self, LongWait, OffCpuTimes};
 use crate::spans::{Span, common_ns, parts_ns};
 
 /// Shorter turns are noticed by nobody: clients wait about as long for a network.
@@ -81,7 +81,7 @@ pub struct HeldUp {
     pub ns: Ns,
     /// The part in which the thread waited for something else.
     pub blocked_ns: Ns,
-    /// The part in which others had the processor.
+    /// The part in which others had the processor of the thread, or of the one that it waited for.
     pub preempted_ns: Ns,
     /// The number of events for others meanwhile (descriptors ready, operations over), at least: when it was over, or with the one that it began with.
     pub ready: u32,
@@ -145,6 +145,7 @@ pub(crate) fn event_loops(
     analysis: &Analysis,
     groups: &Groups,
     naming: &dyn NamingPlaces,
+    times: &[OffCpuTimes],
 ) -> Vec<EventLoop> {
     let run = Run::new(images, analysis, groups, naming);
     let time = CommonTime::new(images);
@@ -163,8 +164,16 @@ pub(crate) fn event_loops(
             let usual_ns = usual(&row);
             let long = long_turns.remove(&(row.tid, row.descriptor)).unwrap_or_default();
             let not_kept = row.long_turns.saturating_sub(long.len() as u64);
-            let mut long: Vec<LongTurnRow> =
-                long.into_iter().filter(|turn| holds_up(turn, usual_ns)).collect();
+            let since = |ns: u64| time.of_monotonic(image, ns).0.saturating_sub(start);
+            let long = long.into_iter().map(|mut turn| {
+                let span = (since(turn.begin_ns), since(turn.end_ns));
+                // Who waits for a thread that others keep from running waits for a processor, too.
+                let ns = without_processor_ns(times, thread, span).min(turn.blocked_ns);
+                turn.blocked_ns -= ns;
+                turn.preempted_ns = turn.preempted_ns.saturating_add(ns);
+                turn
+            });
+            let mut long: Vec<LongTurnRow> = long.filter(|turn| holds_up(turn, usual_ns)).collect();
             long.sort_by_key(|turn| turn.begin_ns);
             let held_up = |turn: &LongTurnRow| HeldUp {
                 at_ns: Ns(time.of_monotonic(image, turn.begin_ns).0.saturating_sub(start)),
@@ -197,6 +206,19 @@ pub(crate) fn event_loops(
     add_clients(&run, images, groups, since_start, &mut loops);
     loops.sort_by_key(|one| (std::cmp::Reverse(one.held_up_ns(HeldUp::own_ns)), one.thread));
     loops
+}
+
+/// Returns how long, while a thread waited in a span, the thread that it waited for had no processor.
+fn without_processor_ns(times: &[OffCpuTimes], thread: u32, span: Span) -> u64 {
+    let waits = times.get(thread as usize).into_iter().flat_map(|own| &own.waits);
+    let of = |wait: &LongWait| {
+        let woken = wait.woken_ns.unwrap_or(wait.end_ns);
+        let part = (wait.begin_ns.max(span.0), woken.min(span.1));
+        let waker = wait.waker.filter(|_| part.0 < part.1);
+        let waker = waker.and_then(|waker| times.get(waker as usize));
+        waker.map_or(0, |waker| common_ns(&waker.without_processor(), part))
+    };
+    waits.map(of).fold(0, u64::saturating_add)
 }
 
 /// With one descriptor, others may wait at most this part of all waits, as while it is set up.

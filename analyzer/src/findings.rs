@@ -13,9 +13,11 @@
 //! that others wait for at a barrier, which is a straggler. A call that lasts as long as the program's function that it calls back
 //! is that function's time; where the thread is said to be slow, it is not said again.
 
+mod acknowledgements;
 mod again;
 mod anew;
 mod calls;
+mod crowded;
 mod ends;
 mod event_loops;
 mod files;
@@ -146,6 +148,7 @@ pub fn findings(
         }
     }
     found.extend(ends::last_of_several(&evidence, &found));
+    found.extend(acknowledgements::delayed(&evidence));
     found.extend(event_loops::held_up(&evidence));
     found.extend(uneven::work(&evidence));
     found.extend(stages::limiting(&evidence));
@@ -252,6 +255,10 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
                 && other.threads.iter().any(|thread| finding.threads.contains(thread))
         })
     };
+    let is_uneven = |group: u32| {
+        let is_work = |other: &Finding| matches!(other.kind, Kind::UnevenWork { .. });
+        found.iter().any(|other| is_work(other) && other.group == group)
+    };
     let is_needed = |finding: &Finding| {
         match finding.kind {
             Kind::SlowFirstCall { .. } | Kind::RareSlowCalls { .. }
@@ -267,9 +274,15 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
             Kind::SlowFirstCall { .. }
             | Kind::RareSlowCalls { .. }
             | Kind::ManyTinyCalls { .. } => !is_said(finding, of_calls, true),
+            Kind::SlowPeer { .. } | Kind::LimitingStage { .. } => !found.iter().any(|other| {
+                let is_delay = matches!(other.kind, Kind::DelayedAcknowledgements { .. });
+                is_delay && (other.group == finding.group || is_waited_for_by(finding, other.group))
+            }),
             Kind::LateAtBarrier { .. } => {
                 !is_said(finding, |kind| matches!(kind, Kind::BarrierStraggler { .. }), false)
             }
+            // (Of threads that are started for each round, the last one ends last.)
+            Kind::LastToEnd { .. } if is_uneven(finding.group) => false,
             Kind::LastToEnd { .. } => !is_said(
                 finding,
                 |kind| {
@@ -288,11 +301,10 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
                 let is_better = |kind: &Kind| {
                     matches!(kind, Kind::LateAtBarrier { .. } | Kind::UnevenWork { .. })
                 };
-                !is_said(finding, is_better, false)
+                let spins = is_said(finding, |kind| matches!(kind, Kind::Spinning { .. }), true);
+                !is_said(finding, is_better, false) && !spins
             }
-            Kind::SubGroups { .. } => !found.iter().any(|other| {
-                matches!(other.kind, Kind::UnevenWork { .. }) && other.group == finding.group
-            }),
+            Kind::SubGroups { .. } => !is_uneven(finding.group),
             // The lock of a queue is part of handing over: a thread that gets space continues only when the other one
             // unlocks it.
             Kind::SerialisingLock { .. } | Kind::InterpreterLock { .. } => {

@@ -107,6 +107,7 @@ mod names;
 mod narration;
 mod off_cpu;
 mod on_cpu;
+mod one_by_one;
 mod overhead;
 mod packed;
 mod roles;
@@ -174,6 +175,7 @@ pub use load::{Loaded, load, load_run, load_run_with, scan, scan_all};
 pub use locks::{LockRow, locks};
 pub use narration::{NarratedCall, Narration, narration};
 pub use on_cpu::{OnCpu, OnCpuAddress, OnCpuObject, OnCpuOfThread};
+pub use one_by_one::{OneByOne, one_by_one};
 pub use overhead::Overhead;
 pub use packed::{Items, Pack, Packed};
 pub use rows::{

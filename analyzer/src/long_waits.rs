@@ -10,6 +10,7 @@ use crate::clock::Ticks;
 use crate::common_time::CommonTime;
 use crate::groups::Groups;
 use crate::image::Image;
+use crate::spans::Span;
 
 /// A wait of a millisecond or more. Times are in ns since the start of the run.
 #[derive(Clone, Debug)]
@@ -42,6 +43,23 @@ pub(crate) struct OffCpuTimes {
     pub(crate) waits: Vec<LongWait>,
     /// Times of a millisecond or more in which it was ready and others had the processors: from, to, like those of waits.
     pub(crate) preempted: Vec<(u64, u64)>,
+}
+
+impl OffCpuTimes {
+    /// Returns when it could have run, and others had the processors: in order, and without overlaps.
+    pub(crate) fn without_processor(&self) -> Vec<Span> {
+        let ready = |wait: &LongWait| (wait.woken_ns.unwrap_or(wait.end_ns), wait.end_ns);
+        let mut spans: Vec<Span> = self.preempted.clone();
+        spans.extend(self.waits.iter().map(ready));
+        spans.sort_unstable();
+        let mut end = 0;
+        spans.retain_mut(|span| {
+            span.0 = span.0.max(end);
+            end = end.max(span.1);
+            span.0 < span.1
+        });
+        spans
+    }
 }
 
 /// Returns what was recorded of single times off the CPU, by thread of the analysis.

@@ -2,28 +2,33 @@
 //!
 //! Work is shared by the threads of a group that are in one process, or by the processes that one process has forked: a *pool*. A *batch* is the time from when the first thread of the pool
 //! has something to do until none has. A thread has nothing to do while it waits for a condition, or for what others hand over, for a
-//! millisecond or more; waiting for a lock, a file or a processor is part of what it does. In a batch, a thread is *alone* while it is
+//! millisecond or more, or when it has ended, where threads are started for each batch; waiting for a lock, a file or a processor is part
+//! of what it does. In a batch, a thread is *alone* while it is
 //! the only one that works. That counts if several worked at the same time before or after that, so that there was work for several,
 //! and if meanwhile a thread outside of the group waits for one of the pool.
+
+mod awaited;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 
 use crate::analysis::Analysis;
-use crate::causes::{CauseRow, LockKey, NamingPlaces, PathWait, Purpose, Run, lock_key};
+use crate::causes::{CauseRow, LockKey, NamingPlaces, PathWait, Run, lock_key};
 use crate::clock::Ns;
-use crate::ends::forked_by;
 use crate::event_loops::{RanLate, WaitInTurns};
 use crate::groups::Groups;
 use crate::image::Image;
 use crate::long_waits::{LongWait, OffCpuTimes};
 use crate::spans::{Span, common_ns, parts_of};
+use awaited::{Awaited, PoolKey, awaited, key_of};
 
 /// Shorter times alone come from handing work over.
 const NOTICED_NS: u64 = 5_000_000;
 /// Several threads work at once in at least this part of a batch that was work for several.
 const SHARED: f64 = 0.05;
+/// Threads that are started for each batch, and end with it, have at least so many.
+const ROUNDS: usize = 2;
 
 /// The uneven batches of a group's threads in one process.
 #[derive(Clone, Debug, Serialize)]
@@ -102,9 +107,6 @@ pub(crate) fn uneven_work(
     found.into_iter().map(|(_, one)| one).collect()
 }
 
-/// The numbers of a group and of a process: of processes that were forked, that is the one that forked them.
-type PoolKey = (u32, usize);
-
 /// The threads of a group that are in one process.
 struct Pool<'a> {
     key: PoolKey,
@@ -116,50 +118,6 @@ struct Pool<'a> {
     locks: &'a HashSet<LockKey>,
 }
 
-/// When somebody waits for a pool, in order and without overlaps, and the group of the thread that waits.
-type Awaited = Vec<(Span, u32)>;
-
-fn key_of(analysis: &Analysis, groups: &Groups, thread: u32) -> Option<PoolKey> {
-    let (&group, row) =
-        (groups.of_thread.get(thread as usize)?, analysis.threads.get(thread as usize)?);
-    Some((group, forked_by(analysis, row).unwrap_or(row.process)))
-}
-
-/// Returns the times in which a thread outside of a group waits for a thread of it, by the pool of that one.
-fn awaited(
-    analysis: &Analysis,
-    groups: &Groups,
-    threads: &[OffCpuTimes],
-) -> HashMap<PoolKey, Awaited> {
-    let mut found: HashMap<PoolKey, Awaited> = HashMap::new();
-    for (own, &group) in threads.iter().zip(&groups.of_thread) {
-        for wait in &own.waits {
-            let purpose = wait.wait.purpose;
-            let is_fork = |waker: u32| forked_by(analysis, &analysis.threads[waker as usize]);
-            // (Who has forked processes waits for their results and for their ends at once.)
-            let is_result = match purpose {
-                Purpose::Join | Purpose::Child => true,
-                Purpose::Readiness => wait.waker.and_then(is_fork).is_some(),
-                _ => purpose.is_handover(),
-            };
-            let key = wait.waker.and_then(|waker| key_of(analysis, groups, waker));
-            if let Some(key) = key.filter(|&(of, _)| is_result && of != group) {
-                found.entry(key).or_default().push(((wait.begin_ns, woken(wait)), group));
-            }
-        }
-    }
-    for awaited in found.values_mut() {
-        awaited.sort_unstable();
-        let mut end = 0;
-        awaited.retain_mut(|(span, _)| {
-            span.0 = span.0.max(end);
-            end = end.max(span.1);
-            span.0 < span.1
-        });
-    }
-    found
-}
-
 /// Time in which one thread works alone.
 struct Alone {
     thread: u32,
@@ -168,6 +126,8 @@ struct Alone {
     parked: usize,
     /// How long several threads have worked at once in the batch until then.
     shared_before_ns: u64,
+    /// Whether the others do not wait, but have ended.
+    is_last: bool,
 }
 
 /// What a thread does from then on. (Of several events at one time, those that end something come first.)
@@ -186,6 +146,8 @@ struct Batch {
     shared_ns: u64,
     alone: Vec<Alone>,
     workers: HashSet<u32>,
+    /// Those that began and ended within it.
+    ended: usize,
 }
 
 impl Pool<'_> {
@@ -196,7 +158,14 @@ impl Pool<'_> {
         let mut longest = (0, 0);
         let mut alone_spans: Vec<(u32, Span)> = Vec::new();
         let mut waiting: BTreeMap<u32, u64> = BTreeMap::new();
-        for batch in self.batches() {
+        let mut all_batches = self.batches();
+        // Threads that are started together once, and end one after the other, are told as that; those of a pool end with it.
+        if all_batches.iter().filter(|batch| batch.ended > 0).count() < ROUNDS {
+            for batch in &mut all_batches {
+                batch.alone.retain(|alone| !alone.is_last);
+            }
+        }
+        for batch in all_batches {
             if (batch.shared_ns as f64) < SHARED * (batch.end - batch.begin) as f64 {
                 continue;
             }
@@ -205,10 +174,16 @@ impl Pool<'_> {
             let had_part = batch.workers.len() as u64;
             let mut shared_before_last = None;
             let batches_before = batches;
-            for &Alone { thread, span, parked, shared_before_ns } in
-                batch.alone.iter().filter(|alone| ns(alone.span) >= NOTICED_NS)
-            {
+            let long = batch.alone.iter().filter(|alone| ns(alone.span) >= NOTICED_NS);
+            for &Alone { thread, span, parked, shared_before_ns, is_last } in long {
+                if self.is_paced(thread, span) {
+                    continue;
+                }
                 let held_up_ns = held_up.entry(thread).or_default();
+                if is_last {
+                    *held_up_ns =
+                        (*held_up_ns).min(ns(span) - self.ran_more_ns(&batch, thread, span));
+                }
                 let (mut counted_ns, mut waited_ns) = (0, 0);
                 for (by, part) in self.awaited_in(span) {
                     let not_counted = ns(part).min(*held_up_ns);
@@ -282,6 +257,41 @@ impl Pool<'_> {
         each.into_iter().map(more).collect()
     }
 
+    /// Returns how much of a span is of what a thread that lived for a batch ran more than the others did on average: that is how the work
+    /// was divided, whoever had the processor meanwhile.
+    fn ran_more_ns(&self, batch: &Batch, thread: u32, span: Span) -> u64 {
+        let ran =
+            |thread: u32| self.analysis.threads[thread as usize].on_cpu_ns.unwrap_or_default().0;
+        let others = batch.workers.iter().filter(|&&other| other != thread);
+        let (count, all) =
+            others.fold((0, 0), |(count, all), &other| (count + 1, all + ran(other)));
+        let more = ran(thread).saturating_sub(all / u64::max(count, 1));
+        more.min(ns(span) - common_ns(&self.threads[thread as usize].preempted, span).min(ns(span)))
+    }
+
+    /// Whether the others wait meanwhile for a thread that is not of the pool, and is at work: they are kept waiting by that one.
+    fn is_paced(&self, alone: u32, span: Span) -> bool {
+        let (mut all_ns, mut paced_ns) = (0_u64, 0_u64);
+        for &member in self.members.iter().filter(|&&member| member != alone) {
+            let waits = &self.threads[member as usize].waits;
+            for (wait, part) in parts_of(waits, |wait| (wait.begin_ns, woken(wait)), span) {
+                if !self.is_idle(&wait.wait) {
+                    continue;
+                }
+                all_ns += ns(part);
+                let outside = |waker: &u32| self.members.binary_search(waker).is_err();
+                let Some(waker) = wait.waker.filter(outside) else { continue };
+                let its_waits = &self.threads[waker as usize].waits;
+                let waiting = parts_of(its_waits, |wait| (wait.begin_ns, woken(wait)), part);
+                let waiting_ns: u64 = waiting.map(|(_, part)| ns(part)).sum();
+                if waiting_ns < ns(part) / 2 {
+                    paced_ns += ns(part);
+                }
+            }
+        }
+        paced_ns > all_ns / 2
+    }
+
     /// Returns when a thread of the pool waits though it has something to do, in order.
     fn own_waits(&self, thread: u32) -> Vec<Span> {
         let waits = self.threads[thread as usize].waits.iter();
@@ -334,6 +344,17 @@ impl Pool<'_> {
                             span: (since, at),
                             parked: parked.len(),
                             shared_before_ns: batch.shared_ns,
+                            is_last: false,
+                        };
+                        batch.alone.extend(working.iter().map(alone));
+                    }
+                    1 if batch.ended > 0 => {
+                        let alone = |&thread| Alone {
+                            thread,
+                            span: (since, at),
+                            parked: batch.ended,
+                            shared_before_ns: batch.shared_ns,
+                            is_last: true,
                         };
                         batch.alone.extend(working.iter().map(alone));
                     }
@@ -356,7 +377,12 @@ impl Pool<'_> {
                     }
                 }
                 Now::Parked => _ = parked.insert(thread),
-                Now::Gone => {}
+                Now::Gone => {
+                    let began = self.analysis.threads[thread as usize].start_ns.0;
+                    if let Some(batch) = batches.last_mut().filter(|batch| batch.begin <= began) {
+                        batch.ended += usize::from(worked);
+                    }
+                }
             }
             if let Some(batch) = batches.last_mut().filter(|_| worked && now != Now::Works) {
                 batch.end = at;

@@ -117,11 +117,12 @@ impl Watched {
         let is_lost = files.map(|file| file.header().lost_blocked).any(|lost| lost > 0);
         let has_waits = |own: &OffCpuTimes| !own.waits.is_empty();
         let late = late_threads(images, analysis, groups, naming, &times);
+        let event_loops = event_loops(images, analysis, groups, naming, &times);
         let uneven = uneven_work(images, analysis, groups, naming, &causes, &times);
         Self {
             causes,
             files: files_used(images, analysis, groups, naming),
-            event_loops: event_loops(images, analysis, groups, naming),
+            event_loops,
             uneven,
             late,
             slow_starts: slow_starts(images, analysis, groups),

@@ -6,6 +6,7 @@ mod waits;
 
 use chase_analyzer::recorder::builder::{SyscallsBuilder, ThreadId};
 use chase_analyzer::recorder::reader::SyscallsFile;
+use chase_analyzer::recorder::syscalls::{BlockedRow, NO_CAUSE};
 use chase_analyzer::{Finding, FindingKind, Image, Ns};
 use pool::{MS, Outcome, Pool};
 use waits::Wait;
@@ -151,4 +152,90 @@ fn who_waits_for_a_lock_is_not_parked() {
     let lock = lock.expect("a lock");
     let of_run = lock.run_saves_ns.expect("what the run gains");
     assert!(of_run <= lock.saves_ns && of_run.0 < MS, "{lock:#?}");
+}
+
+/// Three workers that live for 100 ms, of which the first has a lock that the others wait for; it has no processor for a while.
+fn lock_of_a_thread_without_processor(from: u64, to: u64) -> Outcome {
+    let (mut pool, mut workers) = (Pool::new(), Vec::new());
+    pool.workers(3, |pool, _, thread| {
+        worker(pool, thread, 100);
+        workers.push(thread);
+    });
+    let [a, b, c] = *workers else { panic!() };
+    let lock = |of| Wait { is_lock: true, ..wait(of, 20, 80, a) };
+    let waits = [lock(b), lock(c), wait(MAIN, 1, 100, a)];
+    let pid = pool.process.builder.header.pid;
+    pool.finish_seen(|refs| {
+        let mut seen = seen(pid, refs, &waits);
+        let began_ns = seen.header.began_ns;
+        let (begin_ns, end_ns) = (began_ns + from * MS, began_ns + to * MS);
+        let (cause, tid) = (NO_CAUSE, pid + a.0);
+        seen.blocked(BlockedRow { cause, tid, begin_ns, woken_ns: 0, end_ns });
+        seen
+    })
+}
+
+#[test]
+fn a_lock_whose_holder_has_no_processor_is_not_what_others_wait_for() {
+    let is_lock = |finding: &Finding| matches!(finding.kind, FindingKind::SerialisingLock { .. });
+    let outcome = lock_of_a_thread_without_processor(21, 79);
+    assert!(!outcome.findings.iter().any(is_lock), "{:#?}", outcome.findings);
+    // It holds the lock for long without that, too.
+    let outcome = lock_of_a_thread_without_processor(21, 50);
+    assert!(outcome.findings.iter().any(is_lock), "{:#?}", outcome.findings);
+}
+
+#[test]
+fn who_waits_for_a_stage_that_is_at_work_does_not_wait_for_more_of_the_same_work() {
+    // The others wait for room in a queue, say, that another thread takes from.
+    let found = |stage_waits: bool| {
+        let (mut pool, mut workers) = (Pool::new(), Vec::new());
+        pool.workers(3, |pool, _, thread| {
+            worker(pool, thread, 100);
+            workers.push(thread);
+        });
+        let stage = pool.thread("stage", 0x300);
+        worker(&mut pool, stage, 100);
+        pool.process.builder.timeline(stage).end();
+        let [a, b, c] = *workers else { panic!() };
+        let mut waits = vec![wait(b, 20, 99, stage), wait(c, 20, 99, stage), wait(MAIN, 1, 100, a)];
+        if stage_waits {
+            waits.push(wait(stage, 10, 98, a));
+        }
+        let pid = pool.process.builder.header.pid;
+        let outcome = pool.finish_seen(|refs| seen(pid, refs, &waits));
+        uneven(&outcome).is_some()
+    };
+    assert!(!found(false));
+    // One that only passes on what there is to do waits itself.
+    assert!(found(true));
+}
+
+#[test]
+fn rounds_of_threads_of_which_one_ends_late() {
+    let found = |rounds: u64| {
+        let (mut pool, mut waits) = (Pool::new(), Vec::new());
+        for round in 0..rounds {
+            for lives in [40, 10, 10] {
+                let thread = pool.thread("worker", 0x100);
+                let start = &mut pool.process.builder.thread_mut(thread).start_ticks;
+                *start += 50 * round * MS;
+                worker(&mut pool, thread, lives);
+                pool.process.builder.timeline(thread).end();
+                if lives == 40 {
+                    waits.push(wait(MAIN, 50 * round + 1, 50 * round + 40, thread));
+                }
+            }
+        }
+        let pid = pool.process.builder.header.pid;
+        pool.finish_seen(|refs| seen(pid, refs, &waits))
+    };
+    let outcome = found(4);
+    let finding = uneven(&outcome).expect("a finding");
+    let FindingKind::UnevenWork { alone_ns, batches, parked, .. } = finding.kind else { panic!() };
+    assert_eq!((alone_ns, batches, parked), (Ns(4 * 30 * MS), 4, 2));
+    assert!(finding.blame.is_none(), "they wait for nothing, but have ended: {finding:#?}");
+    // Of a single round, it is said that one ends last.
+    let outcome = found(1);
+    assert!(uneven(&outcome).is_none(), "{:#?}", outcome.findings);
 }

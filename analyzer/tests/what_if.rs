@@ -179,3 +179,13 @@ fn who_gets_something_from_the_others_or_ends_long_after_them_has_its_own_to_do(
     convoy.process.builder.timeline(ticker).work(4 * MS).end();
     assert!(is_about(convoy.without(&lock, NOTHING).at_least_ns, 24.5));
 }
+
+#[test]
+fn a_thread_that_waits_until_its_process_ends_bounds_nothing() {
+    let mut convoy = Convoy::new();
+    let helper = convoy.process.builder.thread("helper");
+    convoy.process.builder.timeline(helper).work(21 * MS).end();
+    convoy.waits.push(Wait { of: helper, from: 1, to: 21, ended_by: None, is_lock: false });
+    let found = convoy.without(&|wait| wait.purpose.is_lock(), NOTHING);
+    assert!(is_about(found.at_least_ns, 12.0), "{found:#?}");
+}

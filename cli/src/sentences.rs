@@ -56,7 +56,7 @@ pub(crate) fn sentence(report: &Report, finding: &Finding) -> Sentence {
         | FindingKind::Spinning { .. }
         | FindingKind::EventLoopHeldUp { .. }
         | FindingKind::SubGroups { .. } => None,
-        _ => Some(saves(finding)),
+        _ => Some(saves(finding, &evidence)),
     };
     Sentence { claim, evidence, gain }
 }
@@ -262,6 +262,17 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 cause(report, finding, None),
             ),
         ),
+        FindingKind::DelayedAcknowledgements { waits, median_ns, all_ns, sends } => (
+            format!("{} waits for acknowledgements that the other end delays", group.label),
+            format!(
+                ": {} of about {}, {} together{}. It sends {} pieces, by {api}; one that follows another is held back until that is acknowledged (Nagle's algorithm). To send them in one call, or to set TCP_NODELAY, avoids that",
+                plural(*waits, "wait"),
+                elapsed(median_ns.0),
+                elapsed(all_ns.0),
+                finding.blame.as_ref().map_or_else(String::new, |blame| for_what(report, blame)),
+                count(*sends),
+            ),
+        ),
         FindingKind::Polling { waits, mean_ns, per_second } => (
             format!("{} polls", group.label),
             format!(
@@ -443,11 +454,17 @@ fn who(report: &Report, finding: &Finding, group: &GroupRow) -> (String, &'stati
     }
 }
 
-fn saves(finding: &Finding) -> String {
+/// What it would save; a time with which the evidence ends is not said again.
+fn saves(finding: &Finding, evidence: &str) -> String {
     let Ns(ns) = finding.saves_ns;
-    let saves = format!("saves up to {} ({})", elapsed(ns), percent(finding.share));
+    let share = percent(finding.share);
+    let saves = match evidence.ends_with(&format!(" {}", elapsed(ns))) {
+        true => format!("saves up to that ({share})"),
+        false => format!("saves up to {} ({share})", elapsed(ns)),
+    };
     match finding.run_saves_ns {
-        Some(Ns(0)) => format!("{saves} for the thread that gains most, and nothing for the run"),
+        // (A run that is ended from outside lasts until then.)
+        Some(Ns(0)) => format!("{saves} for the thread that gains most; the run lasts as long"),
         // What differs by less is not told apart.
         Some(Ns(of_run)) if of_run < ns - ns / 10 => {
             format!(

@@ -18,9 +18,13 @@ pub(crate) fn in_words(report: &Report, finding: &Finding, who: &str) -> (String
     let wait = one
         .and_then(|one| one.wait.as_ref())
         .map_or_else(String::new, |wait| format!(", in {}", event_loops::waits_at(report, wait)));
-    let others = match parked {
-        1 => "the other thread waits".to_owned(),
-        _ => format!("the {} others wait", count(parked as u64)),
+    // Threads that are started for each round don't wait for more: they end.
+    let have_ended = one.is_some_and(|one| one.wait.is_none());
+    let others = match (parked, have_ended) {
+        (1, true) => "the other thread has ended".to_owned(),
+        (_, true) => format!("the {} others have ended", count(parked as u64)),
+        (1, false) => "the other thread waits for more to do".to_owned(),
+        (_, false) => format!("the {} others wait for more to do", count(parked as u64)),
     };
     let about = if one.is_some_and(|one| one.batches_are_estimate) { "about " } else { "" };
     let often = match batches {
@@ -36,7 +40,7 @@ pub(crate) fn in_words(report: &Report, finding: &Finding, who: &str) -> (String
     };
     let waiting = &report.groups().rows[waiting as usize].label;
     (
-        format!("{who} still works while {others} for more to do{wait}"),
+        format!("{who} still works while {others}{wait}"),
         format!(
             ": {} of the {}{often} that {waiting} waits for them{doing}",
             elapsed(alone_ns.0),

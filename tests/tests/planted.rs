@@ -144,6 +144,11 @@ planted! {
     calm_process_pool: "calm_process_pool.py",
     calm_engine: "calm_engine.cpp",
     calm_hashes: "calm_hashes.py",
+    calm_no_delay: "calm_no_delay.c",
+    calm_passes: "calm_passes.c",
+    calm_steps: "calm_steps.sh",
+    a_message_in_pieces: "message_in_pieces.c",
+    threads_of_each_pass_of_which_one_has_more_to_do: "uneven_passes.cpp",
     sleeps_that_a_run_is_made_of: "settle.cpp",
 }
 
@@ -159,6 +164,22 @@ fn what_a_run_is_made_of_is_said_where_nothing_is_wrong() {
     let said = text(&trial.output(), &["findings"]);
     let expected = "Most of the run's length is a wait: main of settle waits in nanosleep at Supervisor::launch settle.cpp:";
     assert!(said.contains(expected) && said.contains(", 4 times, "), "{said}");
+}
+
+/// Whether programs could run at once that a script starts one after the other, nobody can see; but that they don't is said.
+#[test]
+fn that_a_run_is_made_of_programs_one_after_the_other_is_said() {
+    let source = "calm_steps.sh";
+    let Some(_) = companion(source) else { return };
+    let Some(trial) = trial(source, &Answer::of(source)) else { return };
+    let trial = trial.hooked_env("CHASE_SYSCALLS", "require");
+    assert!(trial.hooked().status.success());
+    let _ = Tagged::finished(&trial.output());
+    let said = text(&trial.output(), &["findings"]);
+    assert!(
+        said.contains(" is 24 processes of ") && said.contains(", one after the other; "),
+        "{said}"
+    );
 }
 
 /// Threads of OpenMP wait for each other, in calls of its runtime and, those of its pool, in their own code.

@@ -26,6 +26,10 @@ use crate::clock::Ns;
 use crate::groups::Groups;
 use crate::image::Image;
 use crate::long_waits::LongWait;
+use crate::rows::ThreadRow;
+
+/// A process ends when its last thread does, but for this part of the life of one that waits meanwhile.
+const AT_ONCE: f64 = 0.05;
 
 /// What is taken out of a run.
 #[derive(Clone, Copy)]
@@ -108,7 +112,11 @@ pub(crate) fn replay_without(
     }
     let ends = (0..).zip(&analysis.threads);
     let ends = ends.filter_map(|(thread, row)| {
-        replay.time(thread, row.end_ns.0).map(|new| (new, thread, row.end_ns.0))
+        let end = row.end_ns.0;
+        // Who waits when its process ends is ended by the thread that ends last.
+        let by = replay.waits_until(thread, end).then(|| replay.ends_process(analysis, row));
+        let (by, at) = by.flatten().unwrap_or((thread, end));
+        replay.time(by, at).map(|new| (new + (end - at), by, at))
     });
     let (new, thread, end) =
         ends.max_by_key(|&(new, thread, _)| (new, std::cmp::Reverse(thread)))?;
@@ -214,6 +222,24 @@ impl Replay {
         let (by, since) = self.until[thread as usize].filter(|&(_, since)| since <= at)?;
         let new = self.own_time(by, since)?;
         Some((by, since, new.saturating_add(at - since)))
+    }
+
+    /// Returns the thread that ends the process of another one, which waits, and when: the last one that does not wait, if that is when the
+    /// other one ends, too.
+    fn ends_process(&self, analysis: &Analysis, waiting: &ThreadRow) -> Option<(u32, u64)> {
+        let threads =
+            (0..).zip(&analysis.threads).filter(|(_, row)| row.process == waiting.process);
+        let own = threads.filter(|&(thread, row)| !self.waits_until(thread, row.end_ns.0));
+        let last = own.map(|(thread, row)| (thread, row.end_ns.0)).max_by_key(|&(_, end)| end);
+        let end = waiting.end_ns.0;
+        let at_once = waiting.lifetime_ns.as_f64() * AT_ONCE;
+        last.filter(|&(_, at)| at <= end && Ns(end - at).as_f64() <= at_once)
+    }
+
+    /// Whether a thread waited until then, and nobody woke it: then its process ended, not this thread.
+    fn waits_until(&self, thread: u32, end: u64) -> bool {
+        let last = self.knots.get(thread as usize).and_then(|knots| knots.last());
+        last.is_some_and(|knot| knot.at >= end && matches!(knot.before, Before::Wait(_)))
     }
 
     /// How much of so much time of a thread is left.

@@ -318,6 +318,17 @@ pub enum FindingKind {
         /// Waits of all threads as a share of their lifetimes.
         of_lifetime: f64,
     },
+    /// What is sent on a connection in pieces waits for delayed acknowledgements.
+    DelayedAcknowledgements {
+        /// How often.
+        waits: u64,
+        /// Median of these waits.
+        median_ns: Ns,
+        /// Their total time.
+        all_ns: Ns,
+        /// What the thread sends in all, on whatever connection: the number of calls.
+        sends: u64,
+    },
     /// Threads check again and again whether there is something to do.
     Polling {
         /// How often they waited for time to pass.

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::crowded::uncrowded;
 use super::joint::Joint;
 use super::waits::{SERIALISES, named};
 use super::{Evidence, Finding, FindingKind};
-use crate::causes::{CauseRow, LockKey, PartyKind, Purpose, lock_key};
+use crate::causes::{CauseRow, LockKey, PartyKind, PathWait, Purpose, lock_key};
 use crate::clock::Ns;
 use crate::groups::GroupRow;
 
@@ -45,12 +46,19 @@ fn lock(
     let waits = joint.by_thread();
     let saves_ns = waits.first()?.0;
     let of_lifetime = joint.wait_ns() / group.lifetime_ns.as_f64().max(1.0);
-    if of_lifetime < SERIALISES || !evidence.is_material(saves_ns) {
+    let first = joint.rows.first()?;
+    let is_one = |wait: &PathWait| match key(first) {
+        Some(key) => lock_key(&wait.object, wait.process) == Some(key),
+        None => wait.purpose == first.purpose,
+    };
+    let uncrowded = uncrowded(evidence, &group.members, joint.wait_ns(), is_one);
+    if of_lifetime < SERIALISES || uncrowded.share() < SERIALISES || !evidence.is_material(saves_ns)
+    {
         return None;
     }
     let blame = joint.blame()?;
     let (wait_ns, all_wait_ns) = (Ns::from_f64(saves_ns), Ns::from_f64(joint.wait_ns()));
-    let kind = match joint.rows.first()?.purpose {
+    let kind = match first.purpose {
         Purpose::Allocator => {
             FindingKind::AllocatorContention { wait_ns, all_wait_ns, of_lifetime }
         }

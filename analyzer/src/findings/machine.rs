@@ -18,6 +18,9 @@ const SCARCE: f64 = 0.25;
 const MANY_PROCESSES: usize = 20;
 /// Processes that end sooner than this are short-lived.
 const SHORT_LIFE_NS: f64 = 2e8;
+/// A program starts and ends within so much time on the processor: a shell, a compiler's driver. An interpreter takes longer, and has
+/// work to do.
+const TO_START_NS: f64 = 5e6;
 /// The part of the run that short-lived processes take.
 const MUCH: f64 = 0.3;
 
@@ -83,6 +86,7 @@ pub(super) fn short_processes(evidence: &Evidence<'_>) -> Option<Finding> {
     // What nobody waits for takes nobody's time.
     let is_watched = !evidence.watched.causes.is_empty();
     let saves_ns = if is_watched { awaited_ns(evidence, &all) } else { all_ns }.min(wall);
+    let saves_ns = saves_ns * (1.0 - work(evidence, &all));
     if saves_ns < MUCH * wall || !evidence.is_material(saves_ns) {
         return None;
     }
@@ -98,6 +102,20 @@ pub(super) fn short_processes(evidence: &Evidence<'_>) -> Option<Finding> {
         all_ns: Ns::from_f64(all_ns),
     };
     Some(evidence.finding(group, vec![main as u32], None, saves_ns, kind))
+}
+
+/// Returns which part of the time that these processes have the processor for is work: what a program runs beyond what it takes to
+/// start one would have to be done without it, too.
+fn work(evidence: &Evidence<'_>, processes: &[usize]) -> f64 {
+    let mut on_cpu = BTreeMap::<usize, f64>::new();
+    for row in &evidence.analysis.threads {
+        if processes.binary_search(&row.process).is_ok() {
+            *on_cpu.entry(row.process).or_default() += row.on_cpu_ns.map_or(0.0, Ns::as_f64);
+        }
+    }
+    let all: f64 = on_cpu.values().sum();
+    let work: f64 = on_cpu.values().map(|ns| (ns - TO_START_NS).max(0.0)).sum();
+    work / all.max(1.0)
 }
 
 /// Returns for how long at least one of these processes lives: a shell that runs others lives as long as they do.

@@ -31,7 +31,7 @@ fn spins(evidence: &Evidence<'_>, one: &uses::Use<'_>) -> Option<Finding> {
     if one.calls < MANY
         || per_second < OFTEN_A_SECOND
         || of_cpu < MATERIAL
-        || !evidence.is_material(one.cpu_ns)
+        || !evidence.is_material_to(thread, one.cpu_ns)
     {
         return None;
     }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use super::crowded::uncrowded;
 use super::flows::{OwnWaits, is_flow, is_of, least_work, working_ns, works_all_the_time};
 use super::joint::Joint;
 use super::system::symbol;
 use super::waits::{LEAST_SIGNALS, ONE_WAIT, STARVES};
-use super::{Evidence, Finding, FindingKind};
-use crate::causes::{CauseRow, PartyKind, Purpose};
+use super::{Evidence, Finding, FindingKind, MATERIAL_SHARE};
+use crate::causes::{CauseRow, PartyKind, PathWait, Purpose};
 use crate::clock::Ns;
 use crate::groups::GroupRow;
 use crate::rows::ThreadRow;
@@ -178,6 +179,10 @@ pub(super) fn last_at_barrier(
     let is_last = last.ns.as_f64() >= MOSTLY_LAST * joint.wait_ns() && own <= LATE * saves_ns;
     let is_again = joint.waits() >= ROUNDS * others.len() as u64;
     if !is_last || !is_again || others.len() < 2 || !evidence.is_material(saves_ns) {
+        return None;
+    }
+    let is_barrier = |wait: &PathWait| wait.purpose == Purpose::Barrier;
+    if uncrowded(evidence, &[others[0].1], saves_ns, is_barrier).share() < MATERIAL_SHARE {
         return None;
     }
     let kind = FindingKind::LateAtBarrier {

@@ -30,6 +30,7 @@ pub(crate) fn command(report: &Report, finding: &Finding) -> String {
         | FindingKind::LateAtBarrier { .. }
         | FindingKind::MutualWaits { .. }
         | FindingKind::SlowPeer { .. }
+        | FindingKind::DelayedAcknowledgements { .. }
         | FindingKind::Polling { .. }
         | FindingKind::SleepingStage { .. }
         | FindingKind::EventLoopHeldUp { .. } => ("waits", group),

@@ -1,6 +1,6 @@
 //! What is worth a sentence, above all tables.
 
-use chase_analyzer::Party;
+use chase_analyzer::{Party, one_by_one};
 use serde_json::{Value, json};
 
 use super::{Show, path, words, wrap};
@@ -8,7 +8,7 @@ use crate::causes;
 use crate::machine::{self, Rows};
 use crate::report::Report;
 use crate::sentences::{called_back, command, sentence, started_at, view_command};
-use crate::terminal::{Look, Terminal, clean};
+use crate::terminal::{Look, Terminal, clean, elapsed, percent, plural};
 
 /// Lines of text are no longer than this.
 const WIDTH: usize = 100;
@@ -29,7 +29,7 @@ impl Show for Findings {
              What takes most: {}, and apis, hot.\n",
             view_command(report, "libs")
         );
-        Ok(nothing + &path::mostly_waits(report))
+        Ok(nothing + &mostly_one_by_one(report) + &path::mostly_waits(report))
     }
 
     fn tables(&self, report: &Report, top: usize) -> anyhow::Result<Vec<Rows>> {
@@ -37,6 +37,30 @@ impl Show for Findings {
         rows.rows.truncate(top);
         Ok(vec![rows])
     }
+}
+
+/// The program that is started again and again for most of the run, never twice at a time.
+fn mostly_one_by_one(report: &Report) -> String {
+    let causes = &report.watched().causes;
+    let Some(one) = one_by_one(&report.analysis, report.groups(), causes) else {
+        return String::new();
+    };
+    let wait = one.wait.map_or_else(String::new, |wait| {
+        let api = wait.api.map_or("", |api| report.names.short(api as usize));
+        let at = match &*causes::site(report, wait.process, wait.site) {
+            "" => String::new(),
+            site => format!(" at {site}"),
+        };
+        format!("; {} waits for them in {api}{at}", report.groups().rows[wait.group as usize].label)
+    });
+    format!(
+        "Most of the run, {} ({}), is {} of {}, one after the other{wait}. \
+         If they don't depend on each other, they could run at once.\n",
+        elapsed(one.lived_ns.0),
+        percent(one.share),
+        plural(one.processes as u64, "process"),
+        one.program,
+    )
 }
 
 /// The sentences, each with the command that shows more; empty where there is nothing to say.

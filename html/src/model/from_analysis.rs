@@ -83,6 +83,7 @@ fn sentence(names: &dyn Names, finding: &Finding) -> super::Finding {
         | FindingKind::MutualWaits { .. }
         | FindingKind::LateAtBarrier { .. }
         | FindingKind::SlowPeer { .. }
+        | FindingKind::DelayedAcknowledgements { .. }
         | FindingKind::Polling { .. }
         | FindingKind::EventLoopHeldUp { .. } => SectionId::Blocked,
         FindingKind::SmallTransfers { .. }
