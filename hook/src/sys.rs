@@ -153,10 +153,12 @@ pub(crate) fn read_link<'a>(path: &CStr, buffer: &'a mut [u8]) -> &'a [u8] {
     buffer.get(..result.max(0) as usize).unwrap_or(&[])
 }
 
-/// Returns the working directory without its NUL; empty if it has no path.
+/// Returns the working directory without its NUL; empty if it has no path, since it was removed or is outside of the root
+/// directory (the kernel then says `(unreachable)/...`).
 pub(crate) fn working_directory(buffer: &mut [u8]) -> &[u8] {
     let result = call3(libc::SYS_getcwd, buffer.as_mut_ptr() as usize, buffer.len(), 0);
-    buffer.get(..(result - 1).max(0) as usize).unwrap_or(&[])
+    let path = buffer.get(..(result - 1).max(0) as usize).unwrap_or(&[]);
+    if path.starts_with(b"/") { path } else { &[] }
 }
 
 /// Makes a directory.
