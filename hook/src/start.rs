@@ -294,8 +294,8 @@ fn open(this: &mut Process, config: &Config) -> Result<Option<Starting>, Refused
 
 /// Returns what follows `name=` in a list of NUL-terminated strings; empty if it isn't there.
 fn after_name<'a>(texts: &'a [u8], name: &[u8]) -> &'a [u8] {
-    let of = |text: &'a [u8]| text.strip_prefix(name)?.strip_prefix(b"=");
-    texts.split(|&byte| byte == 0).find_map(of).unwrap_or(b"")
+    let value = |text: &'a [u8]| text.strip_prefix(name)?.strip_prefix(b"=");
+    texts.split(|&byte| byte == 0).find_map(value).unwrap_or(b"")
 }
 
 fn begin_clock(this: &mut Process) {

@@ -442,10 +442,10 @@ pub(crate) fn futex_wake(word: &core::sync::atomic::AtomicU32) {
 }
 
 /// Returns the kernel's statistics of the calling thread, or of the process; zeros if the system call is not allowed.
-fn usage(of: i32) -> libc::rusage {
+fn usage(whose: i32) -> libc::rusage {
     // SAFETY: all-zero is a valid `rusage`.
     let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
-    call3(libc::SYS_getrusage, of as usize, &raw mut usage as usize, 0);
+    call3(libc::SYS_getrusage, whose as usize, &raw mut usage as usize, 0);
     usage
 }
 
