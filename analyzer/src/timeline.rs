@@ -313,18 +313,18 @@ impl<S: Fn(Ticks) -> Ns> Filling<'_, S> {
         (lane.overwritten, lane.lost) = (events.overwritten, events.lost + events.torn);
         let inside_ticks = self.image.recording.header().cost_inside as f64 / 1024.0;
         for event in events.events {
-            let EventRecord { start_ticks, ticks, of, kind, .. } = event;
+            let EventRecord { start_ticks, ticks, subject, kind, .. } = event;
             let at_ns = (self.since)(Ticks(start_ticks));
             match kind {
                 EVENT_CALL => {
                     let ticks = (ticks as f64 - inside_ticks).max(0.0);
                     let ns = Ns::from_f64(ticks * self.image.clock.ns_per_tick());
-                    let context = contexts.get(&of).copied();
+                    let context = contexts.get(&subject).copied();
                     lane.calls
                         .extend(context.and_then(|context| self.call(context, at_ns, ns, false)));
                 }
                 EVENT_MARK => {
-                    let name = self.image.recording.mark(of);
+                    let name = self.image.recording.mark(subject);
                     let name = name.map_or_else(|| "(mark)".to_owned(), |name| name.into_owned());
                     lane.marks.push(Mark { at_ns, name: marks.number(name) });
                 }

@@ -156,9 +156,9 @@ impl<'a> Types<'a> {
         (all.at == all.data.len()).then_some(this)
     }
 
-    fn name(&self, of: &Type) -> &'a [u8] {
+    fn name(&self, kind: &Type) -> &'a [u8] {
         let strings = &self.whole[self.strings.clone()];
-        let rest = strings.get(of.name..).unwrap_or(&[]);
+        let rest = strings.get(kind.name..).unwrap_or(&[]);
         rest.split(|&byte| byte == 0).next().unwrap_or(&[])
     }
 }

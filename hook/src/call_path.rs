@@ -52,7 +52,7 @@ global_asm!(
     EVENT_SHIFT = const size_of::<EventRecord>().trailing_zeros(),
     EVENT_START = const offset_of!(EventRecord, start_ticks),
     EVENT_TICKS = const offset_of!(EventRecord, ticks),
-    EVENT_OF = const offset_of!(EventRecord, of),
+    EVENT_SUBJECT = const offset_of!(EventRecord, subject),
     EVENT_KIND = const offset_of!(EventRecord, kind),
     EVENT_NUMBER = const offset_of!(EventRecord, number),
     EVENT_CALL = const EVENT_CALL,

@@ -12,8 +12,8 @@ use crate::recording;
 pub(crate) const SLOT_MASK: u32 = !(SAMPLED | FRAMED | INHERITED);
 
 /// Returns the `_ref` of a node or page.
-pub(crate) fn reference<T>(of: *const T) -> u32 {
-    ((of as usize - recording::base() as usize) / UNIT) as u32
+pub(crate) fn reference<T>(record: *const T) -> u32 {
+    ((record as usize - recording::base() as usize) / UNIT) as u32
 }
 
 /// Returns the node of a `_ref`.

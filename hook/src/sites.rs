@@ -116,7 +116,7 @@ fn write(records: &mut Records<SiteRecord, PAGE>, at: usize, slot: u32, address:
             record,
             SiteRecord {
                 slot: FIRST_SITE + at as u32,
-                of: slot,
+                import: slot,
                 return_avma: address as u64,
                 first_ticks: clock::now(),
                 ..SiteRecord::default()

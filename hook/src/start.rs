@@ -31,7 +31,10 @@ use crate::{
 };
 use chase_logic::config::{Config, Syscalls};
 use chase_logic::events::{Events, Kept};
-use chase_logic::text::{Text, c_bytes, file_name};
+use chase_logic::text::{Text, c_bytes, ends_with_path, file_name};
+
+/// Bytes that a long command line leaves to the entries that are added after it.
+const LATER_META: usize = 1024;
 
 /// Printed even if the user asked for no messages: the run is not what was asked for.
 const TIMING_UNKNOWN: &[u8] =
@@ -88,8 +91,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     // SAFETY: these are the arguments that the dynamic linker passes.
     let arguments = || unsafe { arguments::each(argument_count, arguments) };
     if !follow::is_wanted(config.follow, executable, arguments()) {
-        if config.syscalls != Syscalls::Off {
-            find_directory(this, config.output);
+        if config.syscalls != Syscalls::Off && find_directory(this, config.output).is_ok() {
             companion::decline(this.directory.as_bytes());
         }
         return loading::find_real();
@@ -282,7 +284,7 @@ fn open_late(
 /// Opens the recording, finds a companion, and decides how calls are timed. If a companion watches the process, what this
 /// thread does counts as chase's own as long as the result lives.
 fn open(this: &mut Process, config: &Config) -> Result<Option<Starting>, Refused> {
-    find_directory(this, config.output);
+    find_directory(this, config.output)?;
     recording::limit_to(if config.max_size == 0 { u64::MAX } else { config.max_size });
     open_in_directory(this, config)?;
     this.told = Told::by(config);
@@ -295,8 +297,8 @@ fn open(this: &mut Process, config: &Config) -> Result<Option<Starting>, Refused
 
 /// Returns what follows `name=` in a list of NUL-terminated strings; empty if it isn't there.
 fn after_name<'a>(texts: &'a [u8], name: &[u8]) -> &'a [u8] {
-    let of = |text: &'a [u8]| text.strip_prefix(name)?.strip_prefix(b"=");
-    texts.split(|&byte| byte == 0).find_map(of).unwrap_or(b"")
+    let value = |text: &'a [u8]| text.strip_prefix(name)?.strip_prefix(b"=");
+    texts.split(|&byte| byte == 0).find_map(value).unwrap_or(b"")
 }
 
 fn begin_clock(this: &mut Process) {
@@ -390,6 +392,8 @@ fn fill_meta<'a>(this: &mut Process, command: impl Iterator<Item = &'a [u8]>) {
     entry(b"writer", writer.as_bytes());
     meta.push(b"command\0");
     for (i, argument) in command.enumerate() {
+        let Some(room) = meta.room().checked_sub(LATER_META) else { break };
+        let argument = argument.get(..room).unwrap_or(argument);
         meta.push(if i > 0 { b"\x1f" } else { b"" }).push(argument);
     }
     meta.push(b"\0");
@@ -397,12 +401,12 @@ fn fill_meta<'a>(this: &mut Process, command: impl Iterator<Item = &'a [u8]>) {
 
 /// Determines the absolute path of the directory for recordings. A relative one is first looked for where the parent
 /// writes its recording, so that a run's recordings stay together whatever its processes' working directories.
-fn find_directory(this: &mut Process, output: &[u8]) {
+fn find_directory(this: &mut Process, output: &[u8]) -> Result<(), Refused> {
     let relative = if output.is_empty() { DEFAULT_OUTPUT } else { output };
     let directory = &mut this.directory;
     if relative.first() == Some(&b'/') {
         directory.push(relative);
-        return;
+        return Ok(());
     }
     follow::parent_maps(|path| {
         if !is_recording(path) {
@@ -410,15 +414,22 @@ fn find_directory(this: &mut Process, output: &[u8]) {
         }
         let name_len = file_name(path).len() + 1;
         let parent_directory = path.get(..path.len().saturating_sub(name_len)).unwrap_or(b"");
-        if parent_directory.ends_with(relative) {
+        if ends_with_path(parent_directory, relative) {
             directory.push(parent_directory);
         }
         true
     });
     if directory.as_bytes().is_empty() {
         let mut buffer = [0u8; 4096];
-        directory.push(sys::working_directory(&mut buffer)).push(b"/").push(relative);
+        let current = sys::working_directory(&mut buffer);
+        if current.is_empty() {
+            // (Not in the root directory, where nobody would look for it.)
+            let doing = "CHASE_OUTPUT is relative, and the working directory has no path";
+            return Err(Refused { doing, errno: libc::ENOENT });
+        }
+        directory.push(current).push(b"/").push(relative);
     }
+    Ok(())
 }
 
 /// Whether a path is that of a recording.

@@ -153,10 +153,12 @@ pub(crate) fn read_link<'a>(path: &CStr, buffer: &'a mut [u8]) -> &'a [u8] {
     buffer.get(..result.max(0) as usize).unwrap_or(&[])
 }
 
-/// Returns the working directory without its NUL; empty if it has no path.
+/// Returns the working directory without its NUL; empty if it has no path, since it was removed or is outside of the root
+/// directory (the kernel then says `(unreachable)/...`).
 pub(crate) fn working_directory(buffer: &mut [u8]) -> &[u8] {
     let result = call3(libc::SYS_getcwd, buffer.as_mut_ptr() as usize, buffer.len(), 0);
-    buffer.get(..(result - 1).max(0) as usize).unwrap_or(&[])
+    let path = buffer.get(..(result - 1).max(0) as usize).unwrap_or(&[]);
+    if path.starts_with(b"/") { path } else { &[] }
 }
 
 /// Makes a directory.
@@ -440,10 +442,10 @@ pub(crate) fn futex_wake(word: &core::sync::atomic::AtomicU32) {
 }
 
 /// Returns the kernel's statistics of the calling thread, or of the process; zeros if the system call is not allowed.
-fn usage(of: i32) -> libc::rusage {
+fn usage(whose: i32) -> libc::rusage {
     // SAFETY: all-zero is a valid `rusage`.
     let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
-    call3(libc::SYS_getrusage, of as usize, &raw mut usage as usize, 0);
+    call3(libc::SYS_getrusage, whose as usize, &raw mut usage as usize, 0);
     usage
 }
 

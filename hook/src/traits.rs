@@ -59,22 +59,22 @@ pub(crate) fn describe(slot: usize, name: &[u8], is_special: bool, extent: Exten
 
 /// Times every call of this node's slot from now on, in all threads: a call did not return, or returned on another
 /// thread.
-pub(crate) fn time_every_call(of: *const Node) {
-    set(of, EVERY_CALL);
+pub(crate) fn time_every_call(node: *const Node) {
+    set(node, EVERY_CALL);
 }
 
 /// Notes that a call of this node's slot calls another function.
-pub(crate) fn note_child(of: *const Node) {
-    set(of, HAS_CHILDREN);
+pub(crate) fn note_child(node: *const Node) {
+    set(node, HAS_CHILDREN);
 }
 
-fn set(of: *const Node, what: u8) {
+fn set(node: *const Node, wanted: u8) {
     // SAFETY: nodes live as long as the mapping.
-    let slot = sites::import_of(unsafe { (*of).slot } & SLOT_MASK);
+    let slot = sites::import_of(unsafe { (*node).slot } & SLOT_MASK);
     if let Some(traits) = TRAITS.get(slot as usize)
-        && traits.load(Ordering::Relaxed) & what == 0
+        && traits.load(Ordering::Relaxed) & wanted == 0
     {
-        traits.fetch_or(what, Ordering::Relaxed);
+        traits.fetch_or(wanted, Ordering::Relaxed);
     }
 }
 

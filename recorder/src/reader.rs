@@ -202,7 +202,7 @@ impl<'a> Recording<'a> {
     #[must_use]
     pub fn slot(&self, number: u32) -> Option<Slot<'_>> {
         let slot = |number| self.objects.slot(&self.bytes, number);
-        let number = self.sites.get(number).map_or(number, |site| site.of);
+        let number = self.sites.get(number).map_or(number, |site| site.import);
         slot(number).or_else(|| slot(self.twins.import_of(number)?))
     }
 
@@ -236,10 +236,10 @@ impl<'a> Recording<'a> {
         &self.left_out
     }
 
-    /// The name of a mark, by what its event says it is [`of`](crate::layout::EventRecord::of).
+    /// The name of a mark, by the [`subject`](crate::layout::EventRecord::subject) of its event.
     #[must_use]
-    pub fn mark(&self, of: u32) -> Option<Cow<'_, str>> {
-        self.events.mark(&self.bytes, of)
+    pub fn mark(&self, subject: u32) -> Option<Cow<'_, str>> {
+        self.events.mark(&self.bytes, subject)
     }
 
     /// When the latest call began, in ticks; 0 if there was none.

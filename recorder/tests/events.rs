@@ -11,7 +11,7 @@ fn event(number: u64) -> EventRecord {
     let event = EventRecord {
         start_ticks: 1_000 * number,
         ticks: 100,
-        of: 40,
+        subject: 40,
         kind: EVENT_CALL,
         number,
         ..EventRecord::zeroed()

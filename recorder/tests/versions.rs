@@ -184,7 +184,7 @@ fn version_10_keeps_long_calls_and_marks() {
     let main = recording.threads().next().unwrap().events();
     assert_eq!((main.overwritten, main.torn, main.lost), (0, 0, 0));
     let mark = main.events.last().unwrap();
-    assert_eq!(recording.mark(mark.of).unwrap(), "packed");
+    assert_eq!(recording.mark(mark.subject).unwrap(), "packed");
     let calls = main.events.iter().filter(|event| event.kind == EVENT_CALL);
     assert!(calls.clone().count() > 0 && calls.clone().all(|event| event.ticks >= 2_000));
     assert_eq!(

@@ -35,10 +35,10 @@ fn events(recording: &Recording<'_>, thread: usize) -> Vec<EventRecord> {
 
 fn name(recording: &Recording<'_>, thread: usize, event: &EventRecord) -> String {
     if event.kind == EVENT_MARK {
-        return recording.mark(event.of).expect("a name").into_owned();
+        return recording.mark(event.subject).expect("a name").into_owned();
     }
     let thread = recording.threads().nth(thread).expect("the thread");
-    let context = thread.contexts().find(|context| context.reference == event.of);
+    let context = thread.contexts().find(|context| context.reference == event.subject);
     let slot = recording.slot(context.expect("a context").slot()).expect("an import");
     slot.name().into_owned()
 }
@@ -270,7 +270,7 @@ fn programs_behave_alike_while_all_their_calls_are_events() {
                 assert!(last <= known, "{program}: {last}, {known}");
                 let calls = events.events.iter().filter(|event| event.kind == EVENT_CALL);
                 assert!(
-                    calls.clone().all(|event| event.start_ticks > 0 && event.of > 0),
+                    calls.clone().all(|event| event.start_ticks > 0 && event.subject > 0),
                     "{program}"
                 );
             }

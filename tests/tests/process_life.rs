@@ -68,6 +68,24 @@ fn fork_tree() {
 }
 
 #[test]
+fn a_long_command_line_leaves_room_for_what_is_noted_after_it() {
+    let program = Build::program("fork_tree.c").build();
+    let trial = Trial::new(program).arg("x".repeat(9000)).arg("1");
+    let _ = trial.compare();
+    let run = chase_analyzer::load(&trial.output()).expect("recordings");
+    assert_eq!(run.images.len(), 4);
+    for image in &run.images {
+        let value = |key| image.recording.meta_value(key).unwrap_or_default().into_owned();
+        assert!(value("command").contains("xxxx"));
+        assert!(
+            !value("syscalls").is_empty() && !value("events").is_empty(),
+            "{}",
+            value("command")
+        );
+    }
+}
+
+#[test]
 fn sandboxes() {
     let program = Build::program("sandbox.c").without_libtrap().build();
     let trial = Trial::new(program);

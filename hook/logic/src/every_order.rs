@@ -85,7 +85,7 @@ pub(crate) fn every_order<S: Sync>(
         runs += 1;
         let state = Arc::try_unwrap(turns).ok().expect("all threads have ended").state;
         choices = state.into_inner().expect("none has failed").choices;
-        while choices.pop_if(|(taken, of)| *taken + 1 == *of).is_some() {}
+        while choices.pop_if(|(taken, count)| *taken + 1 == *count).is_some() {}
         match choices.last_mut() {
             Some((taken, _)) => *taken += 1,
             None => return runs,
@@ -163,14 +163,14 @@ impl Turns {
         let threads = state.threads.iter().enumerate();
         ready.extend(threads.filter(|(_, status)| is_timed(status)).map(|(number, _)| number));
         let free = if free == 0 { ready.len() } else { free };
-        let of = if state.switches == 0 { free } else { ready.len() };
-        if of == 0 {
+        let count = if state.switches == 0 { free } else { ready.len() };
+        if count == 0 {
             let all_ended = state.threads.iter().all(|status| *status == Status::Ended);
             state.is_failed |= !all_ended;
             self.notify_all();
             return;
         }
-        let taken = if of == 1 { 0 } else { state.choose(of) };
+        let taken = if count == 1 { 0 } else { state.choose(count) };
         if taken >= free {
             state.switches = state.switches.saturating_sub(1);
         }
@@ -198,12 +198,15 @@ impl Turns {
 
 impl State {
     /// As in the run before up to the last choice, and from there on the first of all.
-    fn choose(&mut self, of: usize) -> usize {
+    fn choose(&mut self, count: usize) -> usize {
         if self.made == self.choices.len() {
-            self.choices.push((0, of));
+            self.choices.push((0, count));
         }
-        let (taken, then) = self.choices[self.made];
-        assert_eq!(then, of, "what threads do depends on more than the order of their steps");
+        let (taken, count_before) = self.choices[self.made];
+        assert_eq!(
+            count_before, count,
+            "what threads do depends on more than the order of their steps"
+        );
         self.made += 1;
         taken
     }

@@ -91,26 +91,26 @@ impl<T: Copy, const ROOM: usize> Names<T, ROOM> {
         }
     }
 
-    const fn add(&mut self, of: Place, value: T) {
-        let name = self.name(of);
+    const fn add(&mut self, name_at: Place, value: T) {
+        let name = self.name(name_at);
         let (mut at, mut taken) = (place(name, ROOM), 0);
         while self.whole[at].is_some() {
             (at, taken) = ((at + 1) % ROOM, taken + 1);
             // One place stays free, where searches end.
             assert!(taken < ROOM - 1);
         }
-        self.whole[at] = Some((of, value));
+        self.whole[at] = Some((name_at, value));
         let (word, bit) = whole_bit(name);
         self.whole_filter[word] |= bit;
     }
 
-    const fn add_start(&mut self, of: Place, value: T) {
+    const fn add_start(&mut self, name_at: Place, value: T) {
         let mut at = 0;
         while self.starts[at].is_some() {
             at += 1;
         }
-        self.starts[at] = Some((of, value));
-        let (word, bit) = filter_bit(self.name(of));
+        self.starts[at] = Some((name_at, value));
+        let (word, bit) = filter_bit(self.name(name_at));
         self.filter[word] |= bit;
     }
 
@@ -118,8 +118,8 @@ impl<T: Copy, const ROOM: usize> Names<T, ROOM> {
     const fn check(&self) {
         let mut at = 0;
         while at < ROOM {
-            if let Some((of, _)) = self.whole[at] {
-                let name = self.name(of);
+            if let Some((name_at, _)) = self.whole[at] {
+                let name = self.name(name_at);
                 assert!(matches!(self.find_whole(name), Some(found) if found == at));
                 assert!(self.find_start(name).is_none());
             }
@@ -127,8 +127,8 @@ impl<T: Copy, const ROOM: usize> Names<T, ROOM> {
         }
         let mut at = 0;
         while at < STARTS {
-            if let Some((of, _)) = self.starts[at] {
-                let start = self.name(of);
+            if let Some((name_at, _)) = self.starts[at] {
+                let start = self.name(name_at);
                 assert!(matches!(self.find_start(start), Some(found) if found == at));
             }
             at += 1;

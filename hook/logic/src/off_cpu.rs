@@ -60,21 +60,21 @@ mod tests {
 
     #[test]
     fn a_wait_is_the_calls() {
-        let of = Stretch { off_ns: 400_000, switches: (3, 0), ..STRETCH };
-        assert_eq!(of.in_last_call_ns(1_500_000, 600_000), 400_000);
+        let stretch = Stretch { off_ns: 400_000, switches: (3, 0), ..STRETCH };
+        assert_eq!(stretch.in_last_call_ns(1_500_000, 600_000), 400_000);
         // Not more than the call took.
-        assert_eq!(of.in_last_call_ns(900_000, 0), 300_000);
-        assert_eq!(of.blocked_part(400_000), 400_000);
+        assert_eq!(stretch.in_last_call_ns(900_000, 0), 300_000);
+        assert_eq!(stretch.blocked_part(400_000), 400_000);
     }
 
     #[test]
     fn a_preemption_is_the_calls_as_far_as_that_took_longer_than_others() {
-        let of = Stretch { off_ns: 400_000, switches: (0, 1), ..STRETCH };
-        assert_eq!(of.in_last_call_ns(1_500_000, 600_000), 300_000);
-        assert_eq!(of.in_last_call_ns(600_000, 600_000), 0);
-        assert_eq!(of.blocked_part(400_000), 0);
+        let stretch = Stretch { off_ns: 400_000, switches: (0, 1), ..STRETCH };
+        assert_eq!(stretch.in_last_call_ns(1_500_000, 600_000), 300_000);
+        assert_eq!(stretch.in_last_call_ns(600_000, 600_000), 0);
+        assert_eq!(stretch.blocked_part(400_000), 0);
         // The rest of the stretch is shorter than the time that is missing.
-        assert_eq!(of.in_last_call_ns(2_700_000, 2_700_000), 300_000);
+        assert_eq!(stretch.in_last_call_ns(2_700_000, 2_700_000), 300_000);
     }
 
     #[test]

@@ -58,6 +58,12 @@ impl<const N: usize> Text<N> {
         self.push(&[b'0' + (number % 10) as u8])
     }
 
+    /// Returns how many more bytes fit.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        N.saturating_sub(1).saturating_sub(self.len)
+    }
+
     /// Returns the text without the NUL.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
@@ -79,6 +85,16 @@ impl<const N: usize> Text<N> {
 /// Returns the last component of a path.
 pub fn file_name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
+}
+
+/// Whether `path` ends with the components of `relative`: whether `relative` leads to it from one of the directories that
+/// it is in. Repeated slashes and `.` don't count; a `..` matches nothing.
+pub fn ends_with_path(path: &[u8], relative: &[u8]) -> bool {
+    let components = |path| {
+        <[u8]>::split(path, |&byte| byte == b'/').rev().filter(|name| !matches!(*name, b"" | b"."))
+    };
+    let mut last = components(path);
+    components(relative).all(|name| name != b".." && last.next() == Some(name))
 }
 
 /// Returns the bytes of the C string at `address`; empty for null.
@@ -158,7 +174,7 @@ mod tests {
     fn text_that_does_not_fit_is_cut_and_says_so() {
         let mut text = Text::<6>::new();
         text.push(b"ab").push_number(90);
-        assert_eq!((text.as_bytes(), text.is_cut()), (&b"ab90"[..], false));
+        assert_eq!((text.as_bytes(), text.is_cut(), text.room()), (&b"ab90"[..], false, 1));
         text.push(b"cd");
         assert_eq!((text.as_c_str(), text.is_cut()), (c"ab90c", true));
         text.clear();
@@ -218,6 +234,24 @@ mod tests {
         for (pattern, text) in others {
             assert!(!glob(pattern, text), "{} {}", pattern.escape_ascii(), text.escape_ascii());
         }
+    }
+
+    #[test]
+    fn a_relative_path_leads_to_whole_components() {
+        let path = b"/srv/run/chase.data";
+        let leading: [&[u8]; 6] = [
+            b"chase.data",
+            b"./chase.data",
+            b"chase.data/",
+            b"run//chase.data",
+            b".",
+            b"run/./chase.data",
+        ];
+        assert!(leading.iter().all(|relative| ends_with_path(path, relative)));
+        let others: [&[u8]; 5] =
+            [b"data", b"e.data", b"../chase.data", b"run", b"/a/b/srv/run/chase.data"];
+        assert!(!others.iter().any(|relative| ends_with_path(path, relative)));
+        assert!(!ends_with_path(b"/tmp/mychase.data", b"chase.data"));
     }
 
     #[test]

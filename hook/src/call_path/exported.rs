@@ -34,11 +34,11 @@ unsafe extern "C" fn chase_mark_named(name: *const c_char) {
         return;
     }
     let Some(thread) = current_or_adopt().filter(|thread| !thread.is_busy()) else { return };
-    let of = {
+    let mark = {
         let _signals = SignalsBlocked::new();
         marks::number_of(c_bytes(name.expose_provenance()))
     };
-    thread.note_mark(of);
+    thread.note_mark(mark);
 }
 
 /// Called by the dynamic linker if this library is named in `LD_AUDIT`. Accepts any version, but has no other audit

@@ -8,13 +8,13 @@ use chase_format::writer::{Chunk, records_per_chunk};
 pub(crate) struct Records<T, const LEN: usize> {
     chunk: Option<Chunk>,
     used: usize,
-    of: PhantomData<T>,
+    record: PhantomData<T>,
 }
 
 impl<T, const LEN: usize> Records<T, LEN> {
     /// How many a chunk has.
     pub(crate) const PER_CHUNK: usize = records_per_chunk(LEN, size_of::<T>());
-    pub(crate) const NONE: Self = Self { chunk: None, used: 0, of: PhantomData };
+    pub(crate) const NONE: Self = Self { chunk: None, used: 0, record: PhantomData };
 
     /// Returns the next record, which is zero; `None` if there is no chunk with room for it: see [`Records::enter`].
     pub(crate) fn next(&mut self) -> Option<*mut T> {

@@ -56,7 +56,7 @@ impl Slots {
             let verdict =
                 verdict_on(objects, id, relocation, &Config::DEFAULT, &uses, &mut versions);
             let Verdict::Hook(import) = verdict else { continue };
-            let provider = objects.get(import.provider).map_or(&b""[..], |of| of.name());
+            let provider = objects.get(import.provider).map_or(&b""[..], |object| object.name());
             if config.begins_with(provider, import.name) {
                 count += usize::from(self.watch_entry((id, &object), &import, Kind::Begin));
             } else if forbids(import.name) {
@@ -68,7 +68,7 @@ impl Slots {
 
     fn watch_entry(&mut self, (id, object): (u32, &Object), import: &Import, kind: Kind) -> bool {
         let (slot, number) = (self.count, self.special_count);
-        let Some([got, held, of]) = WATCHED.get(number) else { return false };
+        let Some([got, held, object_id]) = WATCHED.get(number) else { return false };
         if slot >= STUBS || !stubs::set_target(slot, import.real) {
             return false;
         }
@@ -76,16 +76,17 @@ impl Slots {
         // (The slot is in no object's description. Its stub stays in use for threads that are about to call it.)
         self.count += 1;
         held.store(read_entry(import.got), Ordering::Relaxed);
-        of.store(id as usize, Ordering::Relaxed);
+        object_id.store(id as usize, Ordering::Relaxed);
         got.store(import.got, Ordering::Release);
         Entries::of(object).store(import.got, stub)
     }
 
     /// Restores the watched entries. The caller holds the lock.
     pub(crate) fn unwatch(&mut self, objects: &Objects) {
-        for (number, [got, held, of]) in WATCHED.iter().enumerate().take(self.special_count) {
+        for (number, [got, held, object_id]) in WATCHED.iter().enumerate().take(self.special_count)
+        {
             let (entry, held) = (got.load(Ordering::Relaxed), held.load(Ordering::Relaxed));
-            let object = objects.get(of.load(Ordering::Relaxed) as u32);
+            let object = objects.get(object_id.load(Ordering::Relaxed) as u32);
             let Some(object) = object.filter(|object| entry != 0 && object.loaded) else {
                 continue;
             };

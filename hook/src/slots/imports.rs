@@ -153,7 +153,8 @@ fn is_former_part(image: &Image) -> bool {
 }
 
 fn is_function_of_another(objects: &Objects, image: &Image, bound: usize) -> bool {
-    !image.contains(bound) && objects.object_at(bound).is_some_and(|of| of.image.executes(bound))
+    !image.contains(bound)
+        && objects.object_at(bound).is_some_and(|object| object.image.executes(bound))
 }
 
 /// Whether the entry still holds what is in the file: an address without the bias, or zero.

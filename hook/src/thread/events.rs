@@ -171,21 +171,27 @@ impl Thread {
         let slot = unsafe { (*node).slot } & SLOT_MASK;
         let is_long = ticks >= LIMIT_TICKS.load(Ordering::Relaxed);
         if is_long || HAS_CHOSEN.load(Ordering::Relaxed) && has(slot, CHOSEN) {
-            let (of, kind) = (reference(node), EVENT_CALL);
+            let (subject, kind) = (reference(node), EVENT_CALL);
             let used = self.events.used.get();
-            self.add_event(EventRecord { start_ticks, ticks, of, kind, ..EventRecord::default() });
+            self.add_event(EventRecord {
+                start_ticks,
+                ticks,
+                subject,
+                kind,
+                ..EventRecord::default()
+            });
             return self.events.used.get() > used;
         }
         false
     }
 
-    /// Records a mark of the application: `of` as in [`EventRecord`].
-    pub(crate) fn note_mark(&self, of: u32) {
+    /// Records a mark of the application: `subject` as in [`EventRecord`].
+    pub(crate) fn note_mark(&self, subject: u32) {
         if LIMIT_NS.load(Ordering::Relaxed) != u64::MAX && !self.is_left_out() {
             let start_ticks = clock::now();
             self.add_event(EventRecord {
                 start_ticks,
-                of,
+                subject,
                 kind: EVENT_MARK,
                 ..EventRecord::default()
             });

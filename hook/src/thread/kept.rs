@@ -39,9 +39,9 @@ impl Kept {
         unsafe { &*counts.kept.get().cast() }
     }
 
-    fn set_copy(&self, of: Option<&Thread>) {
+    fn set_copy(&self, thread: Option<&Thread>) {
         self.has_copy.set(false);
-        if let Some(thread) = of {
+        if let Some(thread) = thread {
             // SAFETY: the area is large enough, and only this thread uses it.
             unsafe { ptr::copy_nonoverlapping(thread, self.copy.get().cast(), 1) };
             self.has_copy.set(true);

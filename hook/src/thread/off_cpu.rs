@@ -109,13 +109,13 @@ impl Thread {
     }
 
     /// Adds `ns` of a stretch's missing time to a node.
-    pub(crate) fn add_off_cpu(&self, node: *mut Node, ns: u64, of: &Stretch) {
+    pub(crate) fn add_off_cpu(&self, node: *mut Node, ns: u64, stretch: &Stretch) {
         if ns == 0 {
             return;
         }
         let Some(row) = self.row(node) else { return };
         row.times += 1;
-        let blocked_ns = of.blocked_part(ns);
+        let blocked_ns = stretch.blocked_part(ns);
         row.blocked_ns += blocked_ns;
         row.preempted_ns += ns - blocked_ns;
     }

@@ -67,11 +67,11 @@ impl Tree {
             for at in places(number, node_ref, address) {
                 let row = table.wrapping_add(at);
                 // SAFETY: the row is in the table, which lives as long as the mapping.
-                let (of, to) = unsafe { ((*row).node_ref, (*row).return_avma) };
-                if of == 0 {
+                let (row_node, returns_to) = unsafe { ((*row).node_ref, (*row).return_avma) };
+                if row_node == 0 {
                     return None;
                 }
-                if of == node_ref && to == address {
+                if row_node == node_ref && returns_to == address {
                     return Some(row);
                 }
             }

@@ -183,8 +183,8 @@ fn text_rows(thread: &Thread, refs: &[u32]) -> Vec<TextRow> {
 /// What is in front of them, and the events.
 fn events(thread: &Thread, refs: &[u32]) -> Vec<EventRecord> {
     let events = (1..).zip(&thread.tree.events).map(|(number, &(context, event))| {
-        let of = context.map_or(event.of, |context| refs[context + 1]);
-        let event = EventRecord { of, number, ..event };
+        let subject = context.map_or(event.subject, |context| refs[context + 1]);
+        let event = EventRecord { subject, number, ..event };
         EventRecord { check: event.check_of(), ..event }
     });
     let mut all = vec![EventRecord::zeroed()];

@@ -182,7 +182,7 @@ impl<'b> Timeline<'b> {
     pub fn leave(&mut self) -> &mut Self {
         let limit = self.builder.event_limit;
         let now = self.tree().now;
-        let of = self.tree().open.last().map(|frame| frame.node);
+        let called = self.tree().open.last().map(|frame| frame.node);
         let (node, duration) = self.close();
         let ticks = duration / PARTS;
         node.record(ticks, 1);
@@ -190,7 +190,7 @@ impl<'b> Timeline<'b> {
             let start_ticks = (now - duration) / PARTS;
             let event =
                 EventRecord { start_ticks, ticks, kind: EVENT_CALL, ..EventRecord::zeroed() };
-            self.tree().events.push((of, event));
+            self.tree().events.push((called, event));
         }
         self
     }
@@ -338,8 +338,8 @@ impl<'b> Timeline<'b> {
             marks.len() - 1
         });
         let start_ticks = self.tree().now_ticks();
-        let (of, kind) = (number as u32 + 1, EVENT_MARK);
-        let event = EventRecord { start_ticks, of, kind, ..EventRecord::zeroed() };
+        let (subject, kind) = (number as u32 + 1, EVENT_MARK);
+        let event = EventRecord { start_ticks, subject, kind, ..EventRecord::zeroed() };
         self.tree().events.push((None, event));
         self
     }

@@ -77,9 +77,9 @@ impl EventIndex {
         found
     }
 
-    /// The name of a mark, by what its event says.
-    pub(super) fn mark<'b>(&self, bytes: &'b Bytes<'_>, of: u32) -> Option<Cow<'b, str>> {
-        let offset = *self.marks.get((of as usize).checked_sub(1)?)?;
+    /// The name of a mark, by the subject of its event.
+    pub(super) fn mark<'b>(&self, bytes: &'b Bytes<'_>, subject: u32) -> Option<Cow<'b, str>> {
+        let offset = *self.marks.get((subject as usize).checked_sub(1)?)?;
         let record = bytes.get(offset..offset.checked_add(size_of::<MarkName>())?)?;
         let len = pod_at::<MarkName>(record, 0)?.len as usize;
         const BEFORE: usize = std::mem::offset_of!(MarkName, name);

@@ -17,7 +17,7 @@ impl SiteIndex {
             .flat_map(|chunk| (chunk.offset + UNIT..chunk.offset + chunk.len).step_by(SIZE))
             .filter_map(|offset| pod_at(bytes, offset))
             .filter(|site: &SiteRecord| {
-                site.state == SITE_USED && site.slot >= FIRST_SITE && site.of < FIRST_SITE
+                site.state == SITE_USED && site.slot >= FIRST_SITE && site.import < FIRST_SITE
             })
             .collect();
         sites.sort_by_key(|site| site.slot);

@@ -23,7 +23,7 @@ impl TwinIndex {
         let mut incomplete: Vec<u32> = twins
             .iter()
             .filter(|twin| twin.off_ns > 0 || twin.unseen_ns > 0)
-            .flat_map(|twin| [twin.slot, twin.of])
+            .flat_map(|twin| [twin.slot, twin.import])
             .collect();
         incomplete.sort_unstable();
         Self { twins, incomplete }
@@ -32,7 +32,7 @@ impl TwinIndex {
     /// The import that the slot is a twin of.
     pub(super) fn import_of(&self, slot: u32) -> Option<u32> {
         let at = self.twins.binary_search_by_key(&slot, |twin| twin.slot).ok()?;
-        Some(self.twins[at].of)
+        Some(self.twins[at].import)
     }
 
     /// Whether there were times in which nothing was seen of the slot.

@@ -85,6 +85,19 @@ fn working_directory_changed() {
 }
 
 #[test]
+fn working_directory_removed() {
+    let in_root = Path::new("/chase-of-nowhere");
+    assert!(!in_root.exists());
+    let trial = Trial::new(steady())
+        .arg("nothing")
+        .hooked_env("CHASE_OUTPUT", "chase-of-nowhere")
+        .inside_shell("mkdir -p gone; cd gone; rmdir ../gone; exec \"$@\"");
+    trial.compare_outcomes();
+    let was_made = std::fs::remove_dir_all(in_root).is_ok();
+    assert!(!was_made, "recorded in the root directory");
+}
+
+#[test]
 fn recording_removed_while_running() {
     let trial = Trial::new(steady());
     let output = trial.output();

@@ -204,7 +204,7 @@ chase_exit_\of:                         # r11 = frame
     movq %rsi, %rax
     subq {base}(%rip), %rax
     shrq $7, %rax                       # rax = reference of the node
-    movl %eax, {EVENT_OF}(%rdi)
+    movl %eax, {EVENT_SUBJECT}(%rdi)
     shlq $8, %rax
     orq ${EVENT_CALL}, %rax
     rolq $42, %rax

@@ -32,7 +32,7 @@ pub struct EventRecord {
     pub ticks: u64,
     /// For a call, its context's node; for a mark, the number of its name plus 1, or 0 if there was no room for the
     /// name.
-    pub of: u32,
+    pub subject: u32,
     /// `EVENT_*`; 0: the place is empty.
     pub kind: u8,
     /// Padding.
@@ -52,7 +52,7 @@ impl EventRecord {
     pub const fn check_of(&self) -> u16 {
         let mixed = self.start_ticks
             ^ self.ticks.rotate_left(21)
-            ^ ((self.of as u64) << 8 | self.kind as u64).rotate_left(42)
+            ^ ((self.subject as u64) << 8 | self.kind as u64).rotate_left(42)
             ^ self.number.wrapping_mul(Self::MIX);
         let folded = mixed ^ mixed >> 32;
         (folded ^ folded >> 16) as u16
@@ -65,7 +65,7 @@ impl EventRecord {
     pub const fn stores(&self) -> [(usize, u64); 5] {
         const NUMBER: usize = core::mem::offset_of!(EventRecord, number) / 8;
         let kind = (self.check as u64) << 48 | (self.reserved as u64) << 40;
-        let what = kind | (self.kind as u64) << 32 | self.of as u64;
+        let what = kind | (self.kind as u64) << 32 | self.subject as u64;
         [(NUMBER, 0), (0, self.start_ticks), (1, self.ticks), (2, what), (NUMBER, self.number)]
     }
 }

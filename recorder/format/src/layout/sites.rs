@@ -16,7 +16,7 @@ pub struct SiteRecord {
     /// Its number: [`FIRST_SITE`] or more.
     pub slot: u32,
     /// The import's own slot.
-    pub of: u32,
+    pub import: u32,
     /// Padding.
     pub reserved: u32,
     /// The return address in this process.

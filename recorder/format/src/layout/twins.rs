@@ -14,7 +14,7 @@ pub struct TwinRecord {
     /// Number of the slot, which belongs to no object.
     pub slot: u32,
     /// The import's own slot.
-    pub of: u32,
+    pub import: u32,
     /// The number of closed windows.
     pub windows: u32,
     /// How long windows were open.
