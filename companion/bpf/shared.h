@@ -219,7 +219,7 @@ enum process_state {
 struct process {
 	u32 state;
 	u32 live;       /* threads; the slot is the companion's when it is 0 */
-	u32 pid;        /* as seen by the companion */
+	u32 pid;        /* in the first pid namespace */
 	u32 own_pid;    /* in its own pid namespace */
 	u32 parent;     /* number of the parent process or previous image; its own number for the first */
 	u32 attached;   /* if it had run before its hello, or was detached from: IS_* */

@@ -6,6 +6,7 @@ use std::io;
 use chase_format::syscalls::{CauseRow, OBJECT_NAME};
 
 use crate::file::{Place, SyscallsFile};
+use crate::maps::number_of;
 use crate::objects::Objects;
 use crate::program::Program;
 use crate::shared::{PROCESS_FREE, PROCESSES, Process, WAKER_PROCESS, WAKER_THREAD, Wait};
@@ -58,7 +59,8 @@ impl Causes {
             }
             if written.name.is_empty() && has_descriptor(&wait) {
                 let objects = self.objects.entry(wait.key.process).or_default();
-                written.name = objects.name(process.pid, &wait);
+                written.name =
+                    number_of(process).map_or_else(|_| Vec::new(), |pid| objects.name(pid, &wait));
             }
             // For a process that has ended, all are written: a cause read in the middle of its last change has the
             // new count, but not yet the rest.

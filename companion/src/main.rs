@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::mem::ManuallyDrop;
 use std::os::fd::FromRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode};
@@ -66,11 +67,11 @@ struct Arguments {
     #[arg(long, hide = true)]
     lock_fd: Option<i32>,
     /// Give up when no process has asked for so many seconds
-    #[arg(long, default_value_t = 10.0)]
-    patience: f64,
+    #[arg(long, default_value = "10", value_parser = seconds)]
+    patience: Duration,
     /// Stay for so many seconds after the last process has ended, so that the next one need not wait
-    #[arg(long, default_value_t = 0.0)]
-    linger: f64,
+    #[arg(long, default_value = "0", value_parser = seconds)]
+    linger: Duration,
     /// Ask this user's other companions that have nobody to watch to end: they slow what is recorded here
     #[arg(long, hide = true)]
     dismiss: bool,
@@ -133,6 +134,14 @@ fn generate(directory: &Path) -> ExitCode {
     }
 }
 
+/// Reads a number of seconds.
+///
+/// # Errors
+/// If it is none, or no duration.
+fn seconds(text: &str) -> Result<Duration> {
+    Ok(Duration::try_from_secs_f64(text.parse()?)?)
+}
+
 /// Writes a line to whoever started the companion, or to `companion.log` if that one is gone.
 fn report_line(arguments: &Arguments, line: &str) {
     let written = match arguments.ready_fd {
@@ -142,7 +151,11 @@ fn report_line(arguments: &Arguments, line: &str) {
     };
     let written = written.or_else(|_| {
         let log = arguments.output.join("companion.log");
-        writeln!(File::options().append(true).create(true).open(log)?, "{line}")
+        // (The directory may be one that others may write to.)
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let mut log =
+            File::options().append(true).create(true).mode(0o600).custom_flags(flags).open(log)?;
+        writeln!(log, "{line}")
     });
     // There is nobody left to read it.
     let _ = written;
@@ -227,8 +240,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
             None => report_line(arguments, answer),
         }
     }
-    let patience = Duration::from_secs_f64(arguments.patience);
-    let linger = Duration::from_secs_f64(arguments.linger);
+    let (patience, linger) = (arguments.patience, arguments.linger);
     let status = watch(&mut *watcher, &announced, child, patience, linger)?;
     announced.close()?;
     sleep(LAST_LOOK);
@@ -425,4 +437,17 @@ fn random() -> Result<u64> {
         return Err(io::Error::last_os_error()).context("no random number for the session");
     }
     Ok(u64::from_ne_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::seconds;
+
+    #[test]
+    fn what_is_no_length_of_time_is_refused() {
+        assert_eq!(seconds("1.5").ok(), Some(std::time::Duration::from_millis(1500)));
+        for text in ["-1", "nan", "inf", "1e30", "soon"] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
+    }
 }
