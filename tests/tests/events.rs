@@ -168,7 +168,7 @@ fn the_first_or_the_last_are_kept_where_room_is_scarce() {
             assert!(last as usize >= calls, "{last}");
             assert_eq!(last, numbers.len() as u64 + found.torn + found.overwritten);
             // The last calls are there: one of them began last.
-            let context = thread.contexts().find(|c| c.reference == found.events[0].of);
+            let context = thread.contexts().find(|c| c.reference == found.events[0].subject);
             let latest = context.expect("the context").node().last_start_ticks;
             let kept = found.events.last().expect("some").start_ticks;
             assert!(kept <= latest && found.events[0].start_ticks < kept);
@@ -335,7 +335,7 @@ fn a_program_that_is_killed_leaves_its_latest_events() {
         // None of them is missing but for the one whose place was just being written.
         let missing = last - numbers[0] + 1 - numbers.len() as u64;
         assert!(missing <= 1, "{wish}: {missing} missing");
-        assert!(is_leaf(found.events.last().expect("the last one").of), "{wish}");
+        assert!(is_leaf(found.events.last().expect("the last one").subject), "{wish}");
     }
 }
 
