@@ -13,11 +13,11 @@ fn is_rare(outcome: &Outcome) -> bool {
     kinds.any(|kind| matches!(kind, FindingKind::RareSlowCalls { .. }))
 }
 
-/// One of 41 calls takes 600 ms, nearly all of it in a wait inside that `waker_kind` ends.
-fn waits_inside(waker_kind: u32) -> Outcome {
+/// One of 41 calls takes 600 ms, nearly all of it in a wait in `function` inside that `waker_kind` ends.
+fn waits_inside(function: &str, waker_kind: u32) -> Outcome {
     let mut pool = Pool::new();
     let (liba, libb) = (pool.process.liba, pool.process.libb);
-    let inner = pool.process.builder.slot(liba, Some(libb), "pthread_cond_wait");
+    let inner = pool.process.builder.slot(liba, Some(libb), function);
     let thread = pool.thread("first", 0x300);
     let other = pool.thread("second", 0x400);
     let mut timeline = pool.process.builder.timeline(thread);
@@ -52,8 +52,10 @@ fn waits_inside(waker_kind: u32) -> Outcome {
 
 #[test]
 fn who_waits_for_another_thread_inside_makes_no_slow_call() {
-    assert!(!is_rare(&waits_inside(WAKER_THREAD)));
-    assert!(is_rare(&waits_inside(WAKER_TIME)));
+    for function in ["pthread_cond_wait", "pthread_barrier_wait"] {
+        assert!(!is_rare(&waits_inside(function, WAKER_THREAD)), "{function}");
+        assert!(is_rare(&waits_inside(function, WAKER_TIME)), "{function}");
+    }
 }
 
 /// One of 41 calls takes 600 ms of a second, and runs code of the program or of the library.

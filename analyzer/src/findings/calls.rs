@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Evidence, Finding, FindingKind, Inside, sites};
-use crate::causes::PartyKind;
+use crate::causes::{PartyKind, Purpose};
 use crate::clock::Ns;
 use crate::tail::{FirstCall, LEAST_CALLS, SlowCalls};
 
@@ -172,13 +172,14 @@ impl Explained {
     }
 }
 
-/// By thread and API: waits for locks, and for actions of other threads of the run.
+/// By thread and API: waits for locks, at barriers, and for actions of other threads of the run.
 fn waits_for_threads(evidence: &Evidence<'_>) -> HashMap<(u32, u32), f64> {
     let mut sums = HashMap::new();
     for row in &evidence.watched.causes {
         let Some(api) = row.api else { continue };
         let by_threads = || row.wakers.iter().any(|waker| waker.kind == PartyKind::Thread);
-        if row.purpose.is_lock() || row.purpose.is_handover() && by_threads() {
+        let is_shared = row.purpose.is_handover() || row.purpose == Purpose::Barrier;
+        if row.purpose.is_lock() || is_shared && by_threads() {
             for span in &row.by_thread {
                 *sums.entry((span.thread, api)).or_default() += span.ns.as_f64();
             }
