@@ -4,21 +4,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-/// First argument of the `prctl` by which a process asks to be traced; the second is the address of a [`Hello`].
-pub const HELLO: u32 = u32::from_le_bytes(*b"CHAS");
-/// First argument of the `prctl` by which a thread ends its tracing.
-pub const GOODBYE: u32 = HELLO + 1;
-/// First argument of the `prctl` that marks what a thread does as chase's own: from a call with 1 as the second
-/// argument to one with 0, or to a hello.
-pub const STARTING: u32 = HELLO + 2;
-/// First argument of the `prctl` by which a thread asks that each of its system calls is recorded, and those of all
-/// threads and processes that it starts.
-pub const NARRATE: u32 = HELLO + 3;
-/// First argument of the `prctl` by which a process that had run before its hello has all its threads traced (second
-/// argument 1), or stops that (0).
-pub const ATTACHED: u32 = HELLO + 4;
-/// [`Hello::version`].
-pub const HELLO_VERSION: u32 = 3;
+pub use chase_format::requests::{ATTACHED, GOODBYE, HELLO, HELLO_VERSION, NARRATE, STARTING};
 
 /// [`Row::syscall`] of time off the CPU while the thread waited.
 pub const WAIT_VOLUNTARY: u32 = 0xffff_fffe;

@@ -8,6 +8,7 @@
 
 use core::ffi::CStr;
 
+use chase_format::requests;
 use chase_format::session::FILE_NAME;
 
 use crate::abi::BASE;
@@ -323,8 +324,6 @@ unsafe extern "C" {
     static _end: u8;
 }
 
-const HELLO: usize = u32::from_le_bytes(*b"CHAS") as usize;
-
 /// Excludes this process from recording: a companion that listens in `directory` stops watching it, and discards what
 /// it has recorded of it.
 pub(crate) fn decline(directory: &[u8]) {
@@ -342,13 +341,13 @@ pub(crate) fn decline(directory: &[u8]) {
 /// stopped; the calling thread is watched.
 pub(crate) fn watch_all(on: bool) {
     if !sys::is_confined() {
-        sys::control(HELLO + 4, usize::from(on));
+        sys::prctl(requests::ATTACHED, usize::from(on));
     }
 }
 
 /// Ends the watching of this thread by a companion.
 fn say_goodbye() {
-    sys::control(HELLO + 1, 0);
+    sys::prctl(requests::GOODBYE, 0);
 }
 
 /// While this value lives, a companion that already watches this thread counts what the thread does as chase's own:
@@ -364,7 +363,7 @@ impl Starting {
     /// (A filter of system calls may kill the process for an unexpected one.)
     fn set(is_starting: bool) {
         if !sys::has_seccomp_filter() {
-            sys::control(HELLO + 2, usize::from(is_starting));
+            sys::prctl(requests::STARTING, usize::from(is_starting));
         }
     }
 }
@@ -398,7 +397,7 @@ impl Told {
 /// it has no recording and wants none. From then on, the companion also reports what is to be `told` of its system calls.
 pub(crate) fn greet(session: u64, path: &Text<4096>, told: Told) {
     let hello = Hello {
-        version: 3,
+        version: requests::HELLO_VERSION,
         len: size_of::<Hello>() as u32,
         session,
         tls_offset: arch::context_offset() as i64,
@@ -410,8 +409,8 @@ pub(crate) fn greet(session: u64, path: &Text<4096>, told: Told) {
         own: &raw const __ehdr_start as u64,
         own_end: &raw const _end as u64,
     };
-    sys::control(HELLO, &raw const hello as usize);
+    sys::prctl(requests::HELLO, &raw const hello as usize);
     if told != Told::Nothing {
-        sys::control(HELLO + 3, usize::from(told == Told::CallsAlone));
+        sys::prctl(requests::NARRATE, usize::from(told == Told::CallsAlone));
     }
 }

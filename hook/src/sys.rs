@@ -366,8 +366,8 @@ pub(crate) fn execute(fd: i32, arguments: &[usize], environment: &[usize]) {
 }
 
 /// Calls `prctl`.
-pub(crate) fn control(option: usize, argument: usize) {
-    call3(libc::SYS_prctl, option, argument, 0);
+pub(crate) fn prctl(option: u32, argument: usize) {
+    call3(libc::SYS_prctl, option as usize, argument, 0);
 }
 
 /// Reads a clock of the kernel, in ns.

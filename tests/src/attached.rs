@@ -97,9 +97,13 @@ pub struct Attached {
 /// The command.
 #[must_use]
 pub fn attach(pid: u32, directory: &Path, options: &[&str]) -> Command {
+    attach_with("off", pid, directory, options)
+}
+
+fn attach_with(syscalls: &str, pid: u32, directory: &Path, options: &[&str]) -> Command {
     let mut command = Command::new(chase());
     command
-        .args(["attach", "--syscalls", "off", "-o"])
+        .args(["attach", "--syscalls", syscalls, "-o"])
         .arg(directory)
         .args(options)
         .arg(pid.to_string());
@@ -115,6 +119,15 @@ impl Attached {
     #[must_use]
     pub fn begin(pid: u32, directory: &Path) -> Self {
         Self::start(attach(pid, directory, &[]))
+    }
+
+    /// The same, with a companion that watches its system calls.
+    ///
+    /// # Panics
+    /// If it does not.
+    #[must_use]
+    pub fn begin_watched(pid: u32, directory: &Path) -> Self {
+        Self::start(attach_with("require", pid, directory, &[]))
     }
 
     /// The same, by this command.

@@ -418,11 +418,7 @@ fn system_calls_of_all_threads_are_seen_while_it_is_attached() {
     program.round();
     // (So often, since a thread that ended was traced on now and then, and the companion never finished.)
     for seen in 1..=6 {
-        let mut command = Command::new(chase());
-        command.args(["attach", "--syscalls", "require", "-o"]).arg(&directory);
-        command.arg(program.pid().to_string()).env_remove("LD_PRELOAD");
-        command.env("XDG_CONFIG_HOME", scratch.path().join("config"));
-        let attached = Attached::start(command);
+        let attached = Attached::begin_watched(program.pid(), &directory);
         assert_eq!(program.round(), "done");
         attached.end();
         assert_eq!(program.round(), "done");

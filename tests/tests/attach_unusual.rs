@@ -112,11 +112,7 @@ fn system_calls_of_another_users_process_are_seen_by_root() {
     let mut command = Command::new("/usr/bin/python3");
     command.arg(scratch.path().join("writes.py")).uid(NOBODY).gid(NOBODY);
     let mut program = Rounds::start(command);
-    let mut command = Command::new(chase());
-    command.args(["attach", "--syscalls", "require", "-o"]).arg(&directory);
-    command.arg(program.pid().to_string()).env_remove("LD_PRELOAD");
-    command.env("XDG_CONFIG_HOME", scratch.path().join("config"));
-    let attached = Attached::start(command);
+    let attached = Attached::begin_watched(program.pid(), &directory);
     assert_eq!(program.round(), "done");
     attached.end();
     let pid = program.pid();

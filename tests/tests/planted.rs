@@ -152,16 +152,19 @@ planted! {
     sleeps_that_a_run_is_made_of: "settle.cpp",
 }
 
+/// What `chase report findings` says of a program; `None` where it can't be watched here.
+fn findings_of(source: &str) -> Option<String> {
+    companion(source)?;
+    let trial = trial(source, &Answer::of(source))?.hooked_env("CHASE_SYSCALLS", "require");
+    assert!(trial.hooked().status.success());
+    let _ = Tagged::finished(&trial.output());
+    Some(text(&trial.output(), &["findings"]))
+}
+
 /// A run that consists of sleeps has no finding, since a program may have to sleep; but what it consists of is said.
 #[test]
 fn what_a_run_is_made_of_is_said_where_nothing_is_wrong() {
-    let source = "settle.cpp";
-    let Some(_) = companion(source) else { return };
-    let Some(trial) = trial(source, &Answer::of(source)) else { return };
-    let trial = trial.hooked_env("CHASE_SYSCALLS", "require");
-    assert!(trial.hooked().status.success());
-    let _ = Tagged::finished(&trial.output());
-    let said = text(&trial.output(), &["findings"]);
+    let Some(said) = findings_of("settle.cpp") else { return };
     let expected = "Most of the run's length is a wait: main of settle waits in nanosleep at Supervisor::launch settle.cpp:";
     assert!(said.contains(expected) && said.contains(", 4 times, "), "{said}");
 }
@@ -169,13 +172,7 @@ fn what_a_run_is_made_of_is_said_where_nothing_is_wrong() {
 /// Whether programs could run at once that a script starts one after the other, nobody can see; but that they don't is said.
 #[test]
 fn that_a_run_is_made_of_programs_one_after_the_other_is_said() {
-    let source = "calm_steps.sh";
-    let Some(_) = companion(source) else { return };
-    let Some(trial) = trial(source, &Answer::of(source)) else { return };
-    let trial = trial.hooked_env("CHASE_SYSCALLS", "require");
-    assert!(trial.hooked().status.success());
-    let _ = Tagged::finished(&trial.output());
-    let said = text(&trial.output(), &["findings"]);
+    let Some(said) = findings_of("calm_steps.sh") else { return };
     assert!(
         said.contains(" is 24 processes of ") && said.contains(", one after the other; "),
         "{said}"

@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use chase_format::requests::{NO_CALL, STARTING};
 use libc::{c_long, user_regs_struct};
 
 use super::trace::{Stop, Thread};
@@ -16,12 +17,9 @@ use super::trace::{Stop, Thread};
 pub(super) const CALL: [u8; 12] = [
     0xff, 0xd0, // call *%rax
     0x48, 0x89, 0xc7, // mov %rax, %rdi
-    0xb8, 0xff, 0xff, 0xff, 0x00, // mov $0xffffff, %eax
+    0xb8, 0xff, 0xff, 0xff, 0x00, // NO_CALL: mov $0xffffff, %eax
     0x0f, 0x05, // syscall
 ];
-pub(super) const NO_SYSCALL: u64 = 0xff_ffff;
-/// As in `companion/bpf/shared.h`, where both of these numbers are known.
-const STARTING: u32 = u32::from_le_bytes(*b"CHAS") + 2;
 const RED_ZONE: u64 = 128;
 /// What calls may need.
 pub(super) const STACK: u64 = 16 << 10;
@@ -96,7 +94,7 @@ impl Caller {
         loop {
             self.to_syscall(Duration::from_secs(2)).context("what was called does not return")?;
             let now = self.thread.registers()?;
-            if now.orig_rax == NO_SYSCALL {
+            if now.orig_rax == u64::from(NO_CALL) {
                 let result = now.rdi;
                 self.to_syscall(Duration::from_secs(2))?;
                 return Ok(result);

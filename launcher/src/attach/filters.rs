@@ -6,9 +6,9 @@
 use std::mem::offset_of;
 
 use anyhow::ensure;
+use chase_format::requests::NO_CALL;
 use libc::{seccomp_data, sock_filter};
 
-use super::calls::NO_SYSCALL;
 use super::trace::Thread;
 
 /// Numbers of system calls are below this.
@@ -44,7 +44,7 @@ fn is_same(a: &[sock_filter], b: &[sock_filter]) -> bool {
 
 /// The numbers of all system calls, and that of none, by which calls in the process end.
 fn all_calls() -> impl Iterator<Item = u32> {
-    (0..CALLS).chain([NO_SYSCALL as u32])
+    (0..CALLS).chain([NO_CALL])
 }
 
 /// What is in a register; `None` if that depends on the call's arguments.

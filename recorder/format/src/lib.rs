@@ -17,6 +17,7 @@ pub mod attachment;
 pub mod boot;
 pub mod histogram;
 pub mod layout;
+pub mod requests;
 pub mod session;
 pub mod syscalls;
 pub mod writer;
