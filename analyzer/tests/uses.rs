@@ -89,6 +89,26 @@ fn small_transfers_are_of_the_group_that_makes_them() {
     assert_eq!(outcome.analysis.threads[found.threads[0] as usize].tid, small);
 }
 
+/// Whether 200,000 writes of 100 bytes are small, to so many files that are opened.
+fn in_pieces(opened: u64) -> bool {
+    const OPENAT: u32 = 257;
+    let mut seen = Seen::new();
+    let write = seen.function("write");
+    let tid = seen.thread(0x100, write, (WRITE, 200_000, US));
+    seen.file.syscalls.last_mut().expect("a row").returned = 20_000_000;
+    seen.used(tid, WRITE, 0o100_600, "");
+    seen.file.syscall(1, tid, OPENAT, opened, US);
+    let outcome = seen.finish();
+    let mut kinds = outcome.findings.iter().map(|finding| &finding.kind);
+    kinds.any(|kind| matches!(kind, FindingKind::SmallTransfers { .. }))
+}
+
+#[test]
+fn files_that_are_small_are_not_transferred_in_pieces() {
+    assert!(in_pieces(0) && in_pieces(1_000));
+    assert!(!in_pieces(200_000));
+}
+
 /// The small writes that are found of two threads of a group which make 400,000 of 100 bytes each in one function, on files with these
 /// modes and inode numbers: what on, how many, whether on several, and the file's name.
 fn two_writers(files: [(u32, u64); 2]) -> Option<(FileKind, u64, bool, Option<String>)> {

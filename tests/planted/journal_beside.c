@@ -2,7 +2,7 @@
 // cause: syncing
 // object: journal.log
 // site: append journal_beside.c
-// says: for the thread that gains most, and
+// says: for the thread that gains most
 // size: told
 #include <fcntl.h>
 #include "planted.h"

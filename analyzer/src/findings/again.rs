@@ -17,7 +17,7 @@ use crate::texts::TextRow;
 use crate::watched::{FileKind, FileUse};
 
 /// `open`, `openat`, `openat2`.
-const OPENS: &[u32] = &[2, 257, 437];
+pub(super) const OPENS: &[u32] = &[2, 257, 437];
 /// `stat`, `lstat`, `access`, `readlink`, `newfstatat`, `readlinkat`, `faccessat`, `statx`, `faccessat2`.
 const ASKS: &[u32] = &[4, 6, 21, 89, 262, 267, 269, 332, 439];
 /// `read`, `write`, `pread64`, `pwrite64`, `readv`, `writev`.

@@ -1,6 +1,6 @@
 //! Reads and writes of few bytes at a time.
 
-use super::{Blame, Evidence, Finding, FindingKind, files, uses};
+use super::{Blame, Evidence, Finding, FindingKind, again, files, uses};
 use crate::arguments::ArgumentUnit;
 use crate::clock::Ns;
 use crate::watched::FileKind;
@@ -18,6 +18,9 @@ const TINY_BYTES: f64 = 16.0;
 /// sent, in many parts.
 const PARTS: u64 = 10;
 
+/// Where there are fewer transfers for each file that is opened, the files are small, not the pieces of them.
+const PIECES: u64 = 2;
+
 /// `read`, `write` and similar.
 const TRANSFERS: &[u32] = &[0, 1, 17, 18, 19, 20, 295, 296, 327, 328];
 /// `sendto`, `recvfrom`, `sendmsg`, `recvmsg`.
@@ -32,6 +35,7 @@ const RECEIVES: &[u32] = &[0, 19, 45, 47];
 pub(super) fn small(evidence: &Evidence<'_>) -> Vec<Finding> {
     let numbers = [TRANSFERS, ON_CONNECTIONS].concat();
     let all = uses::of(evidence, &numbers);
+    let opens = uses::of(evidence, again::OPENS);
     let sampled = files::Sampled::new(evidence);
     // A thread that copies from a file to a connection makes other calls on the one than on the other; and threads of one group, as
     // those of two processes with the same program, need not use the same files.
@@ -48,8 +52,12 @@ pub(super) fn small(evidence: &Evidence<'_>) -> Vec<Finding> {
     let mut wanted: Vec<(uses::Use<'_>, FileKind)> = kinds
         .filter(|(one, kind)| {
             let is_small = one.mean_bytes().is_some_and(|bytes| bytes <= SMALL_BYTES);
-            let is_part = || is_part_of_messages(evidence, one, &all);
-            one.calls >= MANY && is_small && (*kind != FileKind::Socket || is_part())
+            let is_piece = || match kind {
+                FileKind::File => is_piece_of_file(one, &opens),
+                FileKind::Socket => is_part_of_messages(evidence, one, &all),
+                _ => true,
+            };
+            one.calls >= MANY && is_small && is_piece()
         })
         .collect();
     wanted.sort_by(|(a, _), (b, _)| b.cpu_ns.total_cmp(&a.cpu_ns));
@@ -87,6 +95,13 @@ fn of_function(evidence: &Evidence<'_>, one: &uses::Use<'_>, kind: FileKind) -> 
         false => blame,
     });
     Some(Finding { blame, ..finding })
+}
+
+/// Whether the files that the group opens are transferred in pieces.
+fn is_piece_of_file(one: &uses::Use<'_>, opens: &[uses::Use<'_>]) -> bool {
+    let own = opens.iter().filter(|open| open.group == one.group);
+    let opened = own.map(|open| open.calls.saturating_sub(open.errors));
+    one.calls >= PIECES.saturating_mul(opened.fold(0, u64::saturating_add))
 }
 
 /// Whether a connection's messages are transferred in many parts. A receiver asks for few bytes, which are mostly there already; what
