@@ -152,6 +152,24 @@ fn a_thread_is_off_the_processor_no_longer_than_it_lived() {
     assert_eq!((row.application_ns, row.application_preempted_ns), (Ns(10 * MS), Some(Ns(MS))));
 }
 
+/// So it is where it was in its own code then, as far as the companion could see, or nowhere yet.
+#[test]
+fn nor_was_it_in_own_code_before_it_began_or_after_it_ended() {
+    for is_in_own_code in [true, false] {
+        let mut process = Process::new();
+        process.builder.timeline(process.main).work(10 * MS).end();
+        let thread = process.builder.thread_mut(process.main);
+        (thread.cpu_ns, thread.cpu_is_final) = (4 * MS, 1);
+        let context = if is_in_own_code { process.builder.context_refs()[0][0] } else { 0 };
+        let mut seen = SyscallsBuilder::new(1000);
+        seen.wait(context, 1000, WAIT_VOLUNTARY, 1, 3 * MS).on_cpu(1000, 4 * MS);
+        seen.wait(context, 1000, WAIT_PREEMPTED, 1, 15 * MS);
+        let row = with_companion(&process, &seen).threads[0].clone();
+        let ns = [row.on_cpu_ns, row.off_cpu.blocked_ns, row.off_cpu.runnable_ns];
+        assert_eq!(ns, [Some(Ns(4 * MS)), Some(Ns(MS)), Some(Ns(5 * MS))]);
+    }
+}
+
 /// Without a companion, threads only know that they were preempted somewhere since their last long call: in their own
 /// code, or in calls that nobody timed.
 #[test]

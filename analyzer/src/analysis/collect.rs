@@ -253,11 +253,13 @@ impl Collector {
                 let mut own = scheduler.take(record.root_ref, record.tid);
                 let mut without_context = scheduler.take(0, record.tid);
                 if record.state == THREAD_ENDED && final_cpu_ns > 0 {
-                    // Some of that may be after its end.
+                    // Some of that may be before its beginning, or after its end.
                     let in_calls: f64 = off_cpu.iter().map(|one| one.measured.sum()).sum();
-                    let known_ns = final_cpu_ns as f64 + in_calls + own.measured.sum();
-                    let room_ns = (lifetime_ns - known_ns).max(0.0);
-                    without_context.measured = without_context.measured.within(room_ns);
+                    let mut room_ns = (lifetime_ns - final_cpu_ns as f64 - in_calls).max(0.0);
+                    for outside in [&mut own, &mut without_context] {
+                        outside.measured = outside.measured.within(room_ns);
+                        room_ns -= outside.measured.sum();
+                    }
                 }
                 own.add(without_context);
                 own.within(costs.application * scene.scale.ns_per_tick)
