@@ -2,7 +2,8 @@
  * calls a library, and looks for the program's frames on the stack. What a signal handler at
  * 10 kHz hits by chance is all here. The first round of each kind of call is not interrupted: a
  * thread that blocks all signals while it does more work would not live through the trap.
- * usage: single_step ROUNDS DEPTH FILE; all is done inside of DEPTH calls. */
+ * usage: single_step ROUNDS DEPTH LOOK FILE; all is done inside of DEPTH calls. With LOOK 0 the handler
+ * makes no other call of a library than the one that it counts. */
 #include "trap.h"
 
 #include <csetjmp>
@@ -15,6 +16,7 @@ extern "C" char __start_stepped[], __stop_stepped[];
 
 static volatile long steps, lost;
 static volatile bool looks;
+static bool may_look;
 static jmp_buf target;
 
 static void handler(int)
@@ -52,7 +54,7 @@ STEPPED static long calls()
 {
     long sum = 0;
     trap_flag(true);
-    looks = true;
+    looks = may_look;
     trap_empty();
     trap_call(adding, &sum);
     struct pair pair = trap_swap({1, 2});
@@ -101,15 +103,16 @@ static long deeper(long depth)
 
 int main(int argc, char **argv)
 {
-    CHECK(argc == 4);
+    CHECK(argc == 5);
     void *frames[4];
     backtrace(frames, 4);
     struct sigaction action = {};
     action.sa_handler = handler;
     sigaction(SIGTRAP, &action, nullptr);
     rounds = atol(argv[1]);
+    may_look = atol(argv[3]);
     long sum = deeper(atol(argv[2]));
     printf("sum %ld lost %ld\n", sum, lost);
-    trap_tell(argv[3], "steps", steps);
+    trap_tell(argv[4], "steps", steps);
     return 0;
 }
