@@ -74,6 +74,7 @@ pub(crate) unsafe extern "C" fn enter(arguments: *mut Arguments) -> u32 {
         }
         None => {
             confine_if_asked(kind, arguments);
+            lengthen_if_departing(kind, arguments);
             if !is_left_out {
                 recording::unseen(Lost::CallWithoutThread);
             }
@@ -187,6 +188,7 @@ fn prepare_call(
         }
         Kind::System => {
             confine_if_asked(kind, arguments);
+            lengthen_if_departing(kind, arguments);
             match arguments.rdi as i64 {
                 libc::SYS_fork => tasks::make(thread, 0, 0),
                 libc::SYS_clone => tasks::make(thread, arguments.rsi, arguments.r9),
@@ -215,6 +217,10 @@ fn prepare_call(
         }
         Kind::Control => {
             confine_if_asked(kind, arguments);
+            true
+        }
+        Kind::Depart => {
+            lengthen_if_departing(kind, arguments);
             true
         }
     };
@@ -262,6 +268,27 @@ fn confine_if_asked(kind: Kind, arguments: &Arguments) {
         process::confine(without_clock || !clock::is_time_stamp());
     } else {
         sys::confine_child();
+    }
+}
+
+/// Lengthens the recording's file before the process may have to leave it behind.
+fn lengthen_if_departing(kind: Kind, arguments: &Arguments) {
+    const CALLS: [i64; 7] = [
+        libc::SYS_setuid,
+        libc::SYS_setreuid,
+        libc::SYS_setresuid,
+        libc::SYS_chroot,
+        libc::SYS_pivot_root,
+        libc::SYS_setns,
+        libc::SYS_unshare,
+    ];
+    let departs = match kind {
+        Kind::Depart => true,
+        Kind::System => CALLS.contains(&(arguments.rdi as i64)),
+        _ => false,
+    };
+    if departs && process::is_own() {
+        recording::lengthen_ahead();
     }
 }
 
