@@ -159,16 +159,18 @@ impl Objects {
     /// Prepares for reading the list that the executable's image points to. Returns false if it points to none, or if
     /// there is no memory.
     pub(crate) fn open(&mut self, executable: &Image, vdso: usize, path: &'static [u8]) -> bool {
-        // (An attempt that failed may have left some.)
+        // (An attempt that failed may have left some, and the memory for them.)
         (self.count, self.range_count) = (0, 0);
         self.list = ptr::with_exposed_provenance(executable.debug_address());
         self.vdso = vdso;
         self.executable_path = path;
-        let objects_len = OBJECTS * size_of::<Object>();
-        let memory = sys::map_anonymous(objects_len + OBJECTS * size_of::<(usize, usize, u32)>());
-        self.objects = memory.cast();
-        self.ranges = memory.wrapping_add(objects_len).cast();
-        !self.list.is_null() && !memory.is_null()
+        if self.objects.is_null() {
+            let objects_len = OBJECTS * size_of::<Object>();
+            let ranges_len = OBJECTS * size_of::<(usize, usize, u32)>();
+            self.objects = sys::map_anonymous(objects_len + ranges_len).cast();
+            self.ranges = self.objects.wrapping_byte_add(objects_len).cast();
+        }
+        !self.list.is_null() && !self.objects.is_null()
     }
 
     pub(crate) fn all(&self) -> &[Object] {

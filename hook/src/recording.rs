@@ -178,8 +178,8 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
     // Signals are blocked, or there is only one thread.
     let state = &mut *RECORDING.hold();
     let (old, old_length) = (base(), state.length);
-    // Btrfs has no promise of space for a page that is written again, but has it if the page stays in its place (Linux 6.17): on a full disk,
-    // whoever counts a call would be killed.
+    // Btrfs allocates space again when a page is rewritten, unless the file is set to be overwritten in place (Linux 6.17). Otherwise, on
+    // a full disk, a thread that counts a call would be killed.
     if !sys::has_seccomp_filter() {
         sys::keep_in_place(fd);
     }

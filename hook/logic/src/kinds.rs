@@ -139,8 +139,9 @@ pub fn is_only_called(name: &[u8]) -> bool {
     matches!(name, b"syscall" | b"nanosleep" | b"clock_nanosleep" | b"sched_yield")
 }
 
-/// Whether code that loads the address of this function may pass it on, but to nobody who looks at it. Where libpthread is apart,
-/// GCC's `std::thread` passes that of `pthread_create`, so that the linker needs libpthread, and calls it elsewhere.
+/// Whether code passes the address of this function as an argument only so that the linker sees a reference to it: nothing uses
+/// the argument. (Where libpthread is a separate library, GCC's `std::thread` passes the address of `pthread_create` in this
+/// way, which makes the linker link with libpthread; the call itself is made elsewhere.)
 #[must_use]
 pub fn is_passed_for_linkers(name: &[u8]) -> bool {
     name == b"pthread_create"
@@ -174,7 +175,7 @@ static TABLE: Names<Kind, 256> = Names::new(&[
     (b"_Unwind_Backtrace", Kind::Capture),
     // Lists the objects in the namespace of its caller, which it finds by its return address.
     (b"dl_iterate_phdr", Kind::Capture),
-    // Unwind the stack from where they are called; they return only if nobody catches.
+    // Unwind the stack from where they are called; they return only if nothing catches the exception.
     (b"_Unwind_RaiseException", Kind::Capture),
     (b"_Unwind_Resume", Kind::Leave),
     (b"_Unwind_Resume_or_Rethrow", Kind::Capture),
