@@ -173,6 +173,7 @@ fn prepare_call(
         }
         Kind::System => {
             confine_if_asked(kind, arguments);
+            lengthen_if_departing(kind, arguments);
             prepare_system_call(thread, arguments)
         }
         Kind::Control => {
@@ -264,7 +265,6 @@ fn count_without_frame(thread: &Thread, kind: Kind, sp: usize, slot: u32) {
 /// Confines the recording if the process is about to give up the right to some system calls, and perhaps to the
 /// clock. (A call that only tests whether the kernel supports filters passes none.)
 fn confine_if_asked(kind: Kind, arguments: &Arguments) {
-fn lengthen_if_departing(kind: Kind, arguments: &Arguments) {
     const PR_SET_TSC: i32 = 26;
     let (option, mode, filter) = match kind {
         // The operations of this system call are the modes, numbered from 0.
