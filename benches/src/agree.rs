@@ -159,7 +159,7 @@ fn compare(
     }
     let [adaptive, all] = runs.map(RefCell::into_inner);
     let shares = |runs: &[Run], of: fn(&Run) -> &Shares| -> Vec<Shares> {
-        runs.iter().map(|run| share_of(run).clone()).collect()
+        runs.iter().map(|run| of(run).clone()).collect()
     };
     let by_calls = |runs| shares(runs, |run| &run.by_calls);
     let by_samples = |runs| shares(runs, |run| &run.by_samples);

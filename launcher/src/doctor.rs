@@ -174,7 +174,7 @@ fn place() -> (&'static str, String) {
 mod tests {
     use std::path::Path;
 
-    use super::told;
+    use super::explained;
 
     #[test]
     fn what_works_and_what_does_not_are_rows_of_their_own() {
