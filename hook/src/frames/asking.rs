@@ -45,7 +45,7 @@ impl Thread {
         if !is_asking() || !was_asked || self.is_busy() {
             return;
         }
-        let stretch = self.take_stretch();
+        let stretch = self.take_stretch(end_ticks);
         if stretch.off_ns > 0 {
             // SAFETY: the node is one of this thread's.
             let (others, total) = unsafe { ((*node).calls.saturating_sub(1), (*node).total_ticks) };
@@ -77,15 +77,15 @@ impl Thread {
         self.innermost_since(ticks).unwrap_or(self.tree.root.get())
     }
 
-    /// Attributes the time off the CPU since the thread last asked to the call that was open then. Called at the end of the thread
-    /// or process, and after work of the hook's own that may have taken long.
+    /// Attributes the time off the CPU since the thread last asked to where the thread has been since then. Called
+    /// when no long call has just ended, but the thread or the process ends, or when the hook's own work took long.
     pub(crate) fn ask_between(&self) {
         let record = self.own_record();
         // SAFETY: the record is this thread's.
         if !is_asking() || record.is_null() || unsafe { (*record).asks } == 0 {
             return;
         }
-        let stretch = self.take_stretch();
+        let stretch = self.take_stretch(clock::now());
         self.add_off_cpu(self.node_at(stretch.began_ticks), stretch.off_ns, &stretch);
         self.note_on_cpu(record);
     }

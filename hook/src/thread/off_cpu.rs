@@ -74,7 +74,7 @@ impl Thread {
             return;
         }
         let began_ticks = clock::now();
-        self.take_stretch();
+        self.take_stretch(began_ticks);
         LEAST_COST.fetch_min(clock::now().saturating_sub(began_ticks), Ordering::Relaxed);
         own.first_cpu_ns.set(own.cpu_ns.get());
         own.switches.set(sys::switches());
@@ -88,16 +88,12 @@ impl Thread {
         unsafe { (*record).cpu_ns = own.cpu_ns.get().saturating_sub(own.first_cpu_ns.get()) };
     }
 
-    /// Returns the stretch since the thread last asked, up to now. (It is empty if a signal handler asks in between, which takes the
-    /// time before for its own stretch.)
-    pub(crate) fn take_stretch(&self) -> Stretch {
+    /// Returns the stretch since the thread last asked. (If a handler asks in between, this stretch is shorter, or
+    /// empty.)
+    pub(crate) fn take_stretch(&self, now_ticks: u64) -> Stretch {
         let own = &self.off_cpu;
         let wall_ns = sys::clock_ns(libc::CLOCK_MONOTONIC);
-        let now_ticks = clock::now();
         let cpu_ns = sys::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID);
-        if own.wall_ns.get() > wall_ns {
-            return Stretch::default();
-        }
         let began_ticks = own.ticks.replace(now_ticks);
         let ns = wall_ns.saturating_sub(own.wall_ns.replace(wall_ns));
         let ran_ns = cpu_ns.saturating_sub(own.cpu_ns.replace(cpu_ns));
@@ -140,8 +136,8 @@ impl Thread {
                 let chunk = recording::chunk(ChunkKind::OffCpu, self.index(), bytes)?;
                 chunk.commit(places);
                 table.set(chunk.contents().cast());
-                // Waits while the table was made belong to no call.
-                self.take_stretch();
+                // Waits while the table was made are not part of the next stretch.
+                self.off_cpu.switches.set(sys::switches());
             }
             for probe in 0..PROBES {
                 let place = table.get().wrapping_add((hash + probe) % places);
