@@ -317,6 +317,15 @@ fn make_room(state: &mut State) -> Result<(), (u32, Errno)> {
     Ok(())
 }
 
+fn open_again(state: &State) -> Result<i32, Errno> {
+    let fd = sys::open(state.path.as_c_str(), libc::O_RDWR | libc::O_NOFOLLOW, 0)?;
+    if sys::file_identity(fd) == Some(state.identity) {
+        return Ok(fd);
+    }
+    sys::close(fd);
+    Err(libc::ESTALE)
+}
+
 fn stop(reason: u32, errno: Errno) {
     STOPPED.store(true, Ordering::Relaxed);
     let header = header();

@@ -5,8 +5,7 @@ use core::sync::atomic::Ordering;
 
 use chase_format::layout::{END_NONE, Header, MAGIC, STOP_CUT_OFF};
 
-use super::length::open_again;
-use super::{RECORDING, STOPPED, State, header};
+use super::{RECORDING, STOPPED, State, header, open_again};
 use crate::signals::SignalsBlocked;
 use crate::{clock, sys};
 

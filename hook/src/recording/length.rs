@@ -2,7 +2,7 @@
 
 use chase_format::layout::{PAGE, STOP_LIMIT, STOP_NO_MEMORY, STOP_NO_SPACE};
 
-use super::{LARGEST, RECORDING, State, base, cut_off, file_limit, is_open, stopped};
+use super::{LARGEST, RECORDING, State, base, cut_off, file_limit, is_open, open_again, stopped};
 use crate::signals::SignalsBlocked;
 use crate::sys::{self, Errno};
 
@@ -43,15 +43,6 @@ fn set_length(state: &State, length: usize) -> Result<(), Errno> {
     let result = sys::ftruncate(fd, length);
     sys::close(fd);
     result
-}
-
-pub(super) fn open_again(state: &State) -> Result<i32, Errno> {
-    let fd = sys::open(state.path.as_c_str(), libc::O_RDWR | libc::O_NOFOLLOW, 0)?;
-    if sys::file_identity(fd) == Some(state.identity) {
-        return Ok(fd);
-    }
-    sys::close(fd);
-    Err(libc::ESTALE)
 }
 
 /// At the process's end: sets the file's length to what is used. Other threads may go on counting in it; if one needs
