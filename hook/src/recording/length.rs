@@ -21,23 +21,25 @@ pub(crate) fn lengthen_ahead() {
     }
 }
 
-/// Lengthens the mapping, and the file if it is not long enough. Its path may lead to another file by now, or to none, so the inode is compared.
+/// Lengthens the mapping, and the file if it is not long enough.
 pub(super) fn lengthen(state: &mut State, wanted: usize) -> Result<(), (u32, Errno)> {
-    let file_limit = file_limit();
-    let mut length = (state.length * 4).max(wanted).min(LARGEST).min(file_limit & !(PAGE - 1));
-    if wanted <= state.file_length {
-        length = length.min(state.file_length);
-    } else if length < wanted {
-        return Err((STOP_LIMIT, libc::EFBIG));
-    } else {
+    let mut length = (state.length * 4).max(wanted);
+    if wanted > state.file_length {
+        length = length.min(LARGEST).min(file_limit() & !(PAGE - 1));
+        if length < wanted {
+            return Err((STOP_LIMIT, libc::EFBIG));
+        }
         set_length(state, length).map_err(|errno| (STOP_NO_SPACE, errno))?;
         state.file_length = length;
     }
+    // (What was lengthened ahead may be longer than a limit that the process has set since.)
+    let length = length.min(state.file_length);
     sys::extend_mapping(base(), state.length, length).map_err(|errno| (STOP_NO_MEMORY, errno))?;
     state.length = length;
     Ok(())
 }
 
+/// Sets the file's length. Its path may lead to another file by now, or to none, so the inode is compared.
 fn set_length(state: &State, length: usize) -> Result<(), Errno> {
     let fd = open_again(state)?;
     let result = sys::ftruncate(fd, length);

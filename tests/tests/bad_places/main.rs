@@ -73,7 +73,9 @@ fn nothing_happens_to_a_steady_program() {
 #[test]
 fn privileges_dropped() {
     if need::root("dropping privileges") {
-        check_rounds(&Trial::new(steady()).arg("setuid").compare(), MANY_ROUNDS);
+        for how in ["setuid", "daemon"] {
+            check_rounds(&Trial::new(steady()).arg(how).compare(), MANY_ROUNDS);
+        }
     }
 }
 
