@@ -108,6 +108,13 @@ pub struct ObjectRow {
     pub executable: bool,
 }
 
+impl ObjectRow {
+    /// Whether it is the library of C++, whose functions stand for what the program does.
+    pub(crate) fn is_library_of_cpp(&self) -> bool {
+        ["libstdc++.", "libc++."].iter().any(|name| self.name.starts_with(name))
+    }
+}
+
 /// The kind of a row in the table of libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]

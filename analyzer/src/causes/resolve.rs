@@ -280,10 +280,7 @@ impl<'a> Run<'a> {
     /// Whether a place is in the library of C++, whose functions stand for what the program does.
     fn is_in_runtime(&self, site: &CodeAddress) -> bool {
         let object = site.object.and_then(|object| self.analysis.objects.get(object as usize));
-        let is = |row: &ObjectRow| {
-            ["libstdc++.", "libc++."].iter().any(|name| row.name.starts_with(name))
-        };
-        object.is_some_and(is)
+        object.is_some_and(ObjectRow::is_library_of_cpp)
     }
 
     /// What was loaded where in a process that was watched.

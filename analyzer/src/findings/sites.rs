@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use super::joint::ONE_PLACE;
 use super::{Blame, Evidence, Finding, FindingKind, system};
 use crate::address::CodeAddress;
+use crate::analysis::Analysis;
 use crate::clock::Ns;
+use crate::rows::{ContextRow, ObjectRow};
 
 /// A place is named if so much of what the finding is about is there.
 const MOSTLY: f64 = 0.5;
@@ -92,6 +94,7 @@ fn of_calls(evidence: &Evidence<'_>, thread: u32, api: u32, by_calls: bool) -> O
         }
         let value = if by_calls { part.calls as f64 } else { part.total_ns.as_f64() };
         all += value;
+        let row = in_program(evidence, row);
         if let Some(site) = row.site {
             sums.entry(site).or_insert((row.process, 0.0)).1 += value;
         }
@@ -103,6 +106,23 @@ fn of_calls(evidence: &Evidence<'_>, thread: u32, api: u32, by_calls: bool) -> O
         }
     }
     most(sums, all)
+}
+
+/// Returns the context of the calls, or, where the library of C++ makes them, that of its call by which the program has it do so: if
+/// places of that are known.
+fn in_program<'a>(evidence: &Evidence<'a>, row: &'a ContextRow) -> &'a ContextRow {
+    let Analysis { contexts, objects, .. } = evidence.analysis;
+    let mut around = row;
+    while objects.get(around.caller as usize).is_some_and(ObjectRow::is_library_of_cpp) {
+        let Some(parent) = around.parent.and_then(|parent| contexts.get(parent as usize)) else {
+            return row;
+        };
+        around = parent;
+    }
+    match around.site.is_some() || !around.places.is_empty() {
+        true => around,
+        false => row,
+    }
 }
 
 /// Returns the place of most waits of a thread in a function, if these are most of what the finding is about.

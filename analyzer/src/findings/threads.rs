@@ -20,7 +20,7 @@ const NAMED: f64 = 0.1;
 const SHOWS: f64 = 0.5;
 /// A thread that waits for others during more of its life than this delays nobody.
 const WAITING: f64 = 0.5;
-/// A thread is a straggler if others wait at a barrier for at least this share of its excess.
+/// Others have nothing to do for at least this share of a slow thread's excess. It is a straggler if they wait at a barrier so long.
 const AWAITED: f64 = 0.5;
 
 /// If the scheduler was not observed, other threads may have run while one seems to be in its own code: less than
@@ -53,6 +53,7 @@ pub(super) fn slow(
         let threads: Vec<u32> = named.map(|slow| slow.outlier.thread).collect();
         if !evidence.is_material_to(most.outlier.thread, most.saves_ns)
             || may_be_preempted(evidence, most, same.len())
+            || !others_have_time(evidence, group, most)
         {
             continue;
         }
@@ -74,6 +75,20 @@ pub(super) fn slow(
         found.push(Finding { blame, ..finding });
     }
     found
+}
+
+/// Whether the others have nothing to do while a thread does more: they wait, or have ended. If they only wait for a processor, it had
+/// more of the work because it had more of the processors, and nobody ends later for it. (Threads that are compared by rates end
+/// together.)
+fn others_have_time(evidence: &Evidence<'_>, group: &GroupRow, slow: &Slow<'_>) -> bool {
+    let end_ns = evidence.analysis.threads[slow.outlier.thread as usize].end_ns;
+    let idle = |row: &ThreadRow| {
+        let blocked_ns = row.off_cpu.blocked_ns?.as_f64();
+        Some(blocked_ns + end_ns.0.saturating_sub(row.end_ns.0) as f64)
+    };
+    let rows = evidence.groups.threads(evidence.analysis, group);
+    let idle: Option<Vec<f64>> = rows.map(idle).collect();
+    group.as_rates || idle.is_none_or(|mut idle| median(&mut idle) >= AWAITED * slow.saves_ns)
 }
 
 /// What distinguishes the calls of a slow thread, if most of the others make such calls, too.
@@ -136,7 +151,7 @@ fn straggler(evidence: &Evidence<'_>, group: &GroupRow, slow: &Slow<'_>) -> Opti
     };
     let own_wait_ns = at_barriers(slow.outlier.thread);
     let mut waits: Vec<f64> = group.members.iter().map(|&thread| at_barriers(thread)).collect();
-    let all_wait_ns = waits.iter().sum::<f64>();
+    let all_wait_ns = waits.iter().sum::<f64>() - own_wait_ns;
     let median_wait_ns = median(&mut waits);
     let awaited = median_wait_ns - own_wait_ns >= AWAITED * slow.saves_ns;
     awaited.then(|| FindingKind::BarrierStraggler {
