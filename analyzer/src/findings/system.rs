@@ -18,7 +18,7 @@ const OFTEN_GIVEN_BACK: f64 = 300.0;
 /// Nor are fewer pieces of memory that are given back, if each is large,
 const MANY_LARGE: u64 = 20;
 /// which takes the kernel so long: a thousand pages or more.
-const LARGE_NS: f64 = 100e3;
+const LARGE_NS: f64 = 500e3;
 /// To give a page to a program (and to clear it) takes the kernel at most so many times as long as to take it back. More is for
 /// other pages.
 const FAULT_PER_PAGE: f64 = 10.0;
