@@ -240,6 +240,9 @@ pub struct ContextRow {
     /// Like [`ApiRow::places`].
     #[serde(skip)]
     pub places: Vec<CallPlace>,
+    /// The places of long calls that are timed, with their shares of the time of all its calls, longest first.
+    #[serde(skip)]
+    pub long_places: Vec<CallPlace>,
     /// Time on the CPU during its calls, without library calls made inside, by samples; 0 where none were taken. Not in
     /// JSON, where APIs have it.
     #[serde(skip)]
@@ -475,8 +478,17 @@ pub struct CallPlace {
     pub address: Option<CodeAddress>,
     /// A process in which that is valid, by number in [`Analysis::processes`](crate::Analysis::processes).
     pub process: usize,
-    /// The number of samples.
+    /// The number of samples, or of long calls.
     pub samples: u64,
-    /// The share of the calls, by what the samples stand for.
+    /// The share of the calls, by what the samples stand for; or of the time, of long calls.
     pub share: f64,
+}
+
+impl ContextRow {
+    /// The places of most of its time: of long calls, if these take half of it, or else by samples.
+    #[must_use]
+    pub fn places_by_time(&self) -> &[CallPlace] {
+        let known: f64 = self.long_places.iter().map(|place| place.share).sum();
+        if known >= 0.5 { &self.long_places } else { &self.places }
+    }
 }

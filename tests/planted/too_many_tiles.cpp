@@ -7,7 +7,7 @@
 #include <vector>
 #include "planted.h"
 
-enum { TILES = 3000, THREADS = 24 };
+enum { TILES = 40000, THREADS = 24 };
 
 static std::atomic<int> next_tile;
 static double picture[TILES];

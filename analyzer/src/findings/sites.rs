@@ -16,7 +16,7 @@ const MOSTLY: f64 = 0.5;
 type Place = (usize, CodeAddress, bool);
 
 /// Adds the place to a finding about calls of a function, if it is known: of all calls where contexts are told apart by places
-/// (`CHASE_SITES`), of waits where a companion saw them, of other calls by samples.
+/// (`CHASE_SITES`), of waits where a companion saw them, of other calls by samples, or of those that took long.
 pub(super) fn name(evidence: &Evidence<'_>, finding: &mut Finding) {
     use FindingKind as Kind;
     let is_of_calls = matches!(
@@ -99,7 +99,8 @@ fn of_calls(evidence: &Evidence<'_>, thread: u32, api: u32, by_calls: bool) -> O
             sums.entry(site).or_insert((row.process, 0.0)).1 += value;
         }
         // (Samples tell calls apart, not their time: what a thread's calls of a context take is divided alike.)
-        for place in &row.places {
+        let places = if by_calls { &row.places } else { row.places_by_time() };
+        for place in places {
             if let Some(site) = place.address {
                 sums.entry(site).or_insert((place.process, 0.0)).1 += value * place.share;
             }
@@ -119,7 +120,7 @@ fn in_program<'a>(evidence: &Evidence<'a>, row: &'a ContextRow) -> &'a ContextRo
         };
         around = parent;
     }
-    match around.site.is_some() || !around.places.is_empty() {
+    match around.site.is_some() || !around.places_by_time().is_empty() {
         true => around,
         false => row,
     }
