@@ -46,6 +46,7 @@ planted! {
     a_thread_for_each_task_in_rust: "short_threads.rs",
     a_thread_for_each_task_in_python: "short_threads.py",
     a_slow_peer: "peer.c",
+    a_slow_peer_that_is_the_same_program: "peer_itself.c",
     a_slow_name_server: "names.c",
     a_convoy_with_a_limit_of_time: "convoy_timed.c",
     a_convoy_on_a_robust_mutex: "convoy_robust.c",

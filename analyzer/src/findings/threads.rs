@@ -1,13 +1,16 @@
 //! Threads that differ from others of their group.
 
+use std::collections::HashMap;
+
 use super::calls::Explained;
 use super::joint::Joint;
 use super::{Evidence, Finding, FindingKind, SubGroupSummary};
 use crate::blocking::Cause;
-use crate::causes::Purpose;
+use crate::causes::{CauseRow, Purpose};
 use crate::clock::Ns;
 use crate::groups::{GroupRow, Outlier, OutlierApi, SubGroup, Why};
 use crate::rows::ThreadRow;
+use crate::spans::common_ns;
 use crate::stats::median;
 
 /// A thread is slow from this multiple of the median useful time: POP considers a load balance of 0.8 and more good,
@@ -53,7 +56,7 @@ pub(super) fn slow(
         let threads: Vec<u32> = named.map(|slow| slow.outlier.thread).collect();
         if !evidence.is_material_to(most.outlier.thread, most.saves_ns)
             || may_be_preempted(evidence, most, same.len())
-            || !others_have_time(evidence, group, most)
+            || !others_have_time(evidence, (number, group), most)
         {
             continue;
         }
@@ -78,16 +81,33 @@ pub(super) fn slow(
 }
 
 /// Whether the others have nothing to do while a thread does more: they wait, or have ended. If they only wait for a processor, it had
-/// more of the work because it had more of the processors, and nobody ends later for it. (Threads that are compared by rates end
-/// together.)
-fn others_have_time(evidence: &Evidence<'_>, group: &GroupRow, slow: &Slow<'_>) -> bool {
-    let end_ns = evidence.analysis.threads[slow.outlier.thread as usize].end_ns;
-    let idle = |row: &ThreadRow| {
-        let blocked_ns = row.off_cpu.blocked_ns?.as_f64();
-        Some(blocked_ns + end_ns.0.saturating_sub(row.end_ns.0) as f64)
+/// more of the work because it had more of the processors, and nobody ends later for it. Nor does who only waits for a processor when
+/// the others have ended. And who waits in its own code for memory, and not in a system call, has something to do. (Threads that are
+/// compared by rates end together.)
+fn others_have_time(
+    evidence: &Evidence<'_>,
+    (number, group): (u32, &GroupRow),
+    slow: &Slow<'_>,
+) -> bool {
+    let end_ns = evidence.analysis.threads[slow.outlier.thread as usize].end_ns.0;
+    let times = evidence.watched.times.as_ref();
+    let times = times.and_then(|times| times.get(slow.outlier.thread as usize));
+    let ready = times.map_or_else(Vec::new, |own| own.without_processor());
+    let is_wait = |row: &&CauseRow| !matches!(row.purpose, Purpose::Page | Purpose::Other);
+    let in_own_code = evidence.causes_of(number).filter(|row| row.api.is_none()).filter(is_wait);
+    let in_own_code: Joint<'_> = in_own_code.collect();
+    let in_own_code: HashMap<u32, f64> =
+        in_own_code.by_thread().into_iter().map(|(ns, thread)| (thread, ns)).collect();
+    let idle = |&thread: &u32| {
+        let row = &evidence.analysis.threads[thread as usize];
+        let known_ns = in_own_code.get(&thread).copied().unwrap_or_default();
+        let memory_ns = (row.application_wait_ns.unwrap_or_default().as_f64() - known_ns).max(0.0);
+        let blocked_ns = row.off_cpu.blocked_ns?.as_f64() - memory_ns;
+        let after_ns = end_ns.saturating_sub(row.end_ns.0);
+        let ran_ns = after_ns.saturating_sub(common_ns(&ready, (row.end_ns.0, end_ns)));
+        Some(blocked_ns + ran_ns as f64)
     };
-    let rows = evidence.groups.threads(evidence.analysis, group);
-    let idle: Option<Vec<f64>> = rows.map(idle).collect();
+    let idle: Option<Vec<f64>> = group.members.iter().map(idle).collect();
     group.as_rates || idle.is_none_or(|mut idle| median(&mut idle) >= AWAITED * slow.saves_ns)
 }
 
