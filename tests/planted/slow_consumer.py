@@ -2,6 +2,7 @@
 # cause: limiting-stage
 # waker: archive, in
 # group: archive
+# says: mostly runs deflate
 import queue
 import threading
 import zlib
