@@ -82,14 +82,15 @@ pub(super) fn slow(
 
 /// Whether the others have nothing to do while a thread does more: they wait, or have ended. If they only wait for a processor, it had
 /// more of the work because it had more of the processors, and nobody ends later for it. Nor does who only waits for a processor when
-/// the others have ended. And who waits in its own code for memory, and not in a system call, has something to do. (Threads that are
-/// compared by rates end together.)
+/// the others have ended. And who waits in its own code for memory, and not in a system call, has something to do. Threads that are
+/// compared by rates are so here, too.
 fn others_have_time(
     evidence: &Evidence<'_>,
     (number, group): (u32, &GroupRow),
     slow: &Slow<'_>,
 ) -> bool {
-    let end_ns = evidence.analysis.threads[slow.outlier.thread as usize].end_ns.0;
+    let own = &evidence.analysis.threads[slow.outlier.thread as usize];
+    let end_ns = own.end_ns.0;
     let times = evidence.watched.times.as_ref();
     let times = times.and_then(|times| times.get(slow.outlier.thread as usize));
     let ready = times.map_or_else(Vec::new, |own| own.without_processor());
@@ -105,10 +106,14 @@ fn others_have_time(
         let blocked_ns = row.off_cpu.blocked_ns?.as_f64() - memory_ns;
         let after_ns = end_ns.saturating_sub(row.end_ns.0);
         let ran_ns = after_ns.saturating_sub(common_ns(&ready, (row.end_ns.0, end_ns)));
-        Some(blocked_ns + ran_ns as f64)
+        let rate = match group.as_rates {
+            true => own.lifetime_ns.as_f64() / row.lifetime_ns.as_f64().max(1.0),
+            false => 1.0,
+        };
+        Some(rate * (blocked_ns + ran_ns as f64))
     };
     let idle: Option<Vec<f64>> = group.members.iter().map(idle).collect();
-    group.as_rates || idle.is_none_or(|mut idle| median(&mut idle) >= AWAITED * slow.saves_ns)
+    idle.is_none_or(|mut idle| median(&mut idle) >= AWAITED * slow.saves_ns)
 }
 
 /// What distinguishes the calls of a slow thread, if most of the others make such calls, too.
