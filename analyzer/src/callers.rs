@@ -1,4 +1,4 @@
-//! From where calls are made, by the samples of them that the hook keeps the place of.
+//! From where calls are made, by the samples of them that the hook keeps the place of, and by those that are long.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use crate::rows::CallPlace;
 /// The most places of a row.
 const MOST: usize = 8;
 
-/// The samples of one place, and how many calls these stand for.
+/// The samples of one place, and how many calls these stand for; or its long calls, and how many nanoseconds they took.
 #[derive(Clone, Copy, Debug, Default)]
 struct Weight {
     samples: u64,
-    calls: u64,
+    amount: u64,
 }
 
 impl Weight {
     fn add(&mut self, other: Self) {
         self.samples = self.samples.saturating_add(other.samples);
-        self.calls = self.calls.saturating_add(other.calls);
+        self.amount = self.amount.saturating_add(other.amount);
     }
 }
 
@@ -27,9 +27,9 @@ impl Weight {
 pub(crate) struct CallerSums(BTreeMap<u32, Weight>);
 
 impl CallerSums {
-    /// Adds samples at the place of `import`, and how many calls they stand for.
-    pub(crate) fn add_place(&mut self, import: u32, samples: u64, calls: u64) {
-        self.0.entry(import).or_default().add(Weight { samples, calls });
+    /// Adds samples at the place of `import`, and how many calls they stand for; or long calls, and their nanoseconds.
+    pub(crate) fn add_place(&mut self, import: u32, samples: u64, amount: u64) {
+        self.0.entry(import).or_default().add(Weight { samples, amount });
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
@@ -49,6 +49,16 @@ impl CallerSums {
 
     /// Returns the places with the most calls, most first, and at last what is not known of others, if there are any.
     pub(crate) fn rows(&self, names: &Names) -> Vec<CallPlace> {
+        self.rows_of(names, 0)
+    }
+
+    /// Returns the places with the most time of long calls, most first, and their shares of the time of all calls.
+    pub(crate) fn rows_of_long(&self, names: &Names, total_ns: f64) -> Vec<CallPlace> {
+        self.rows_of(names, total_ns as u64)
+    }
+
+    /// The places, with their shares of all that is known, or of `at_least` if that is more.
+    fn rows_of(&self, names: &Names, at_least: u64) -> Vec<CallPlace> {
         let mut by_place: BTreeMap<(u32, u64), (Site, usize, Weight)> = BTreeMap::new();
         let (mut rest, mut all) = (Weight::default(), Weight::default());
         for (&import, &weight) in &self.0 {
@@ -63,9 +73,10 @@ impl CallerSums {
             }
         }
         let mut places: Vec<_> = by_place.into_values().collect();
-        places.sort_by_key(|(_, _, weight)| std::cmp::Reverse((weight.calls, weight.samples)));
+        places.sort_by_key(|(_, _, weight)| std::cmp::Reverse((weight.amount, weight.samples)));
         places.iter().skip(MOST).for_each(|(.., weight)| rest.add(*weight));
-        let share = |weight: Weight| weight.calls as f64 / all.calls.max(1) as f64;
+        let all = all.amount.max(at_least).max(1);
+        let share = |weight: Weight| weight.amount as f64 / all as f64;
         let named = places.into_iter().take(MOST).map(|(site, process, weight)| CallPlace {
             address: Some(site.address()),
             process,

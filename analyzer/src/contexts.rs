@@ -36,7 +36,7 @@ impl Contexts {
     pub(crate) fn merge(&mut self, part: Self, imports: &[u32]) -> Vec<u32> {
         let mut numbers: Vec<u32> = Vec::with_capacity(part.list.len());
         for Merged { caller, import, mut sums } in part.list {
-            if let Some(callers) = &mut sums.callers {
+            for callers in [&mut sums.callers, &mut sums.long_callers].into_iter().flatten() {
                 callers.renumber(imports);
             }
             let caller = if caller == NOBODY { NOBODY } else { numbers[caller as usize] };

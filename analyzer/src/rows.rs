@@ -108,6 +108,13 @@ pub struct ObjectRow {
     pub executable: bool,
 }
 
+impl ObjectRow {
+    /// Whether it is the library of C++, whose functions stand for what the program does.
+    pub(crate) fn is_library_of_cpp(&self) -> bool {
+        ["libstdc++.", "libc++."].iter().any(|name| self.name.starts_with(name))
+    }
+}
+
 /// The kind of a row in the table of libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -233,6 +240,9 @@ pub struct ContextRow {
     /// Like [`ApiRow::places`].
     #[serde(skip)]
     pub places: Vec<CallPlace>,
+    /// The places of long calls that are timed, with their shares of the time of all its calls, longest first.
+    #[serde(skip)]
+    pub long_places: Vec<CallPlace>,
     /// Time on the CPU during its calls, without library calls made inside, by samples; 0 where none were taken. Not in
     /// JSON, where APIs have it.
     #[serde(skip)]
@@ -468,8 +478,17 @@ pub struct CallPlace {
     pub address: Option<CodeAddress>,
     /// A process in which that is valid, by number in [`Analysis::processes`](crate::Analysis::processes).
     pub process: usize,
-    /// The number of samples.
+    /// The number of samples, or of long calls.
     pub samples: u64,
-    /// The share of the calls, by what the samples stand for.
+    /// The share of the calls, by what the samples stand for; or of the time, of long calls.
     pub share: f64,
+}
+
+impl ContextRow {
+    /// The places of most of its time: of long calls, if these take half of it, or else by samples.
+    #[must_use]
+    pub fn places_by_time(&self) -> &[CallPlace] {
+        let known: f64 = self.long_places.iter().map(|place| place.share).sum();
+        if known >= 0.5 { &self.long_places } else { &self.places }
+    }
 }

@@ -46,8 +46,10 @@ pub(crate) struct Sums {
     pub(crate) arguments: Option<Box<ArgumentSums>>,
     /// The texts that long ones were passed.
     pub(crate) texts: Option<Box<TextSums>>,
-    /// From where they were made.
+    /// From where they were made, by samples.
     pub(crate) callers: Option<Box<CallerSums>>,
+    /// From where long ones were made that are timed.
+    pub(crate) long_callers: Option<Box<CallerSums>>,
 }
 
 /// Converts the ticks of an image to nanoseconds, and to ticks of the run's first clock.
@@ -145,6 +147,9 @@ impl Sums {
         }
         if let Some(more) = &other.callers {
             self.callers.get_or_insert_default().add(more);
+        }
+        if let Some(more) = &other.long_callers {
+            self.long_callers.get_or_insert_default().add(more);
         }
     }
 

@@ -6,7 +6,7 @@ mod process;
 
 use chase_analyzer::recorder::builder::SyscallsBuilder;
 use chase_analyzer::recorder::layout::{END_EXEC, END_EXIT, ORIGIN_FORK};
-use chase_analyzer::recorder::syscalls::WAIT_PREEMPTED;
+use chase_analyzer::recorder::syscalls::{WAIT_PREEMPTED, WAIT_VOLUNTARY};
 use chase_analyzer::{Finding, FindingKind, GroupKind, Image, Ns, group_tree, waits};
 use pool::{MS, Pool, US, outcome};
 
@@ -416,4 +416,39 @@ fn nonsense_gives_no_panic() {
         }
         let _ = waits(&outcome.analysis, &outcome.groups);
     }
+}
+
+/// On a crowded machine, one of several threads gets more of the processors, and does more of the work. All end together; that the others
+/// waited for memory meanwhile (in their own code, and in no system call), or for a condition, is not the same.
+#[test]
+fn others_that_wait_for_memory_have_something_to_do() {
+    let found = |is_memory: bool| {
+        let mut pool = Pool::new();
+        pool.workers(6, |pool, number, thread| {
+            let ran = if number == 2 { 300 * MS } else { 100 * MS };
+            pool.call(thread, pool.work, MS, ran / MS);
+            if is_memory {
+                pool.process.builder.timeline(thread).work(500 * MS - ran);
+            } else {
+                pool.call(thread, pool.condition, 500 * MS - ran, 1);
+            }
+        });
+        let pid = pool.process.builder.header.pid;
+        let outcome = pool.finish_seen(|refs| {
+            let mut seen = SyscallsBuilder::new(pid);
+            for number in 0..6_u32 {
+                let (tid, refs) = (pid + number + 1, &refs[number as usize + 1]);
+                let context = refs[if is_memory { 0 } else { 2 }];
+                let ran = if number == 2 { 300 * MS } else { 100 * MS };
+                seen.on_cpu(tid, ran).wait(context, tid, WAIT_PREEMPTED, 200, MS);
+                if number != 2 {
+                    seen.wait(context, tid, WAIT_VOLUNTARY, 1, 200 * MS);
+                }
+            }
+            seen
+        });
+        let mut kinds = outcome.findings.iter().map(|finding| &finding.kind);
+        kinds.any(|kind| matches!(kind, FindingKind::SlowThreads { .. }))
+    };
+    assert_eq!((found(true), found(false)), (false, true));
 }

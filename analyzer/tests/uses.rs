@@ -337,6 +337,47 @@ fn pages_that_are_given_back_are_given_anew() {
     assert_eq!(faults(1_000, u64::MAX), Some((Ns(600 * MS), Ns(700 * MS))));
 }
 
+/// Few calls that take much memory back each time are no less, and the pages that they had are given anew: those, and no others.
+#[test]
+fn large_memory_is_mapped_again_and_again() {
+    let churn = |gives_back: u64, each_ns: u64| {
+        let mut seen = Seen::new();
+        let unmap = seen.function("munmap");
+        let tid = seen.thread(0x300, unmap, (MUNMAP, gives_back, each_ns));
+        seen.file.header.sample_hz = 1_000;
+        let code = seen.pool.process.builder.code_address(seen.pool.process.app, 0x40);
+        seen.file.samples(0, tid, code, 300, 700);
+        let outcome = seen.finish();
+        outcome.findings.iter().find_map(|finding| match finding.kind {
+            FindingKind::MappingChurn { faults_ns, .. } => Some(faults_ns),
+            _ => None,
+        })
+    };
+    // 700 ms in the kernel, of which 100 ms, or 60 ms, are in the calls.
+    assert_eq!(churn(40, 2_500 * US), Some(Ns(600 * MS)));
+    assert_eq!(churn(30, 2 * MS), Some(Ns(600 * MS)));
+    assert_eq!(churn(10, 5 * MS), None);
+    assert_eq!(churn(90, 50 * US), None);
+}
+
+/// On a crowded machine, others have the processor within a call that maps memory as anywhere else.
+#[test]
+fn what_others_had_of_the_processor_is_no_time_of_the_memory() {
+    let found = |off_cpu_ms: u64| {
+        let mut seen = Seen::new();
+        let free = seen.function("free");
+        seen.thread(0x300, free, (MUNMAP, 1_000, 100 * US));
+        seen.file.syscalls.last_mut().expect("a row").off_cpu_ns = off_cpu_ms * MS;
+        let outcome = seen.finish();
+        outcome.findings.iter().find_map(|finding| match finding.kind {
+            FindingKind::MappingChurn { all_ns, .. } => Some(all_ns),
+            _ => None,
+        })
+    };
+    assert_eq!(found(0), Some(Ns(100 * MS)));
+    assert_eq!(found(99), None);
+}
+
 /// The pages that chase touches itself are none of the program's.
 #[test]
 fn page_faults_of_chase_are_not_the_programs() {

@@ -298,7 +298,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 format!(
                     ": {} of {api}{} {} {}{}{library}",
                     plural(*calls, "call"),
-                    mostly_at(report, finding),
+                    calls_at(report, finding),
                     take(*calls),
                     elapsed(all_ns.0),
                     mostly(report, finding),

@@ -40,7 +40,7 @@ use crate::{abi, clock, cost, pages, recording, sys};
 
 pub(crate) use self::events::{Events, renew as renew_events, want as want_events};
 pub(crate) use self::kept::{discard_copy, keep_copy, restore, uncredited};
-pub(crate) use self::long_calls::{ask_limit, record_texts, set_ask_limit, text_limit};
+pub(crate) use self::long_calls::{LONG_TICKS, ask_limit, record_texts, set_ask_limit, text_limit};
 pub(crate) use self::off_cpu::{LEAST_COST, is_on as is_asking, start as start_asking};
 pub(crate) use self::pending::Pending;
 pub(crate) use self::starts::{Start, give_back_start, take_start};

@@ -2,6 +2,7 @@
 // cause: last-to-end
 // group: main::{lambda#1}
 // waker: main::{lambda#1}
+// site: main last_to_end.cpp:
 #include <thread>
 #include <vector>
 #include "planted.h"

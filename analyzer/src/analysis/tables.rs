@@ -381,6 +381,9 @@ fn context_rows(
                 argument: context.sums.arguments.as_ref().and_then(|sums| sums.row()),
                 texts: context.sums.texts.as_ref().map_or_else(Vec::new, |texts| texts.rows()),
                 places: context.sums.callers.as_ref().map_or_else(Vec::new, |it| it.rows(names)),
+                long_places: context.sums.long_callers.as_ref().map_or_else(Vec::new, |callers| {
+                    callers.rows_of_long(names, context.sums.total_ns)
+                }),
                 on_cpu_ns: Ns::from_f64(on_cpu_ns[at as usize]),
                 measures: ruler.measure(&context.sums),
             });

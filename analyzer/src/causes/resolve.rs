@@ -251,7 +251,7 @@ impl<'a> Run<'a> {
 
     /// The place in the program nearest to a call: its own; or, where that is not known, since a library made the call by a jump
     /// at its function's end, or where it is in the library of C++, that of the call around it. Only contexts that are told apart by
-    /// places have that (`CHASE_SITES`), and those of which calls were sampled.
+    /// places have that (`CHASE_SITES`), and those of which calls were sampled, or took long.
     fn of_program(
         &self,
         process: usize,
@@ -264,7 +264,7 @@ impl<'a> Run<'a> {
         let (_, mut place) = self.images[process].as_ref()?.places.place_of(reference, tid);
         let contexts = &self.analysis.contexts;
         while let Some(context) = contexts.get(place as usize) {
-            let most = || context.places.iter().find(|place| place.share >= MOSTLY);
+            let most = || context.places_by_time().iter().find(|place| place.share >= MOSTLY);
             let around = context.site.or_else(|| most().and_then(|place| place.address));
             // (Elsewhere an address in no file is another.)
             let is_known = |at: &CodeAddress| at.svma.is_some() && !self.is_in_runtime(at);
@@ -280,10 +280,7 @@ impl<'a> Run<'a> {
     /// Whether a place is in the library of C++, whose functions stand for what the program does.
     fn is_in_runtime(&self, site: &CodeAddress) -> bool {
         let object = site.object.and_then(|object| self.analysis.objects.get(object as usize));
-        let is = |row: &ObjectRow| {
-            ["libstdc++.", "libc++."].iter().any(|name| row.name.starts_with(name))
-        };
-        object.is_some_and(is)
+        object.is_some_and(ObjectRow::is_library_of_cpp)
     }
 
     /// What was loaded where in a process that was watched.

@@ -135,8 +135,9 @@ pub(super) fn is_flow(
     let threads = joint.by_thread().len() as u64;
     let is_often = joint.waits() >= ITEMS.saturating_mul(threads);
     let is_all = waits_ns >= MOSTLY * working_ns(evidence, waiting, waiting_group);
-    let answers =
-        evidence.causes_of(slow).flat_map(|row| &row.wakers).filter(|w| is_of(waiting)(w));
+    // (To release a lock, as the interpreter's, is no answer.)
+    let answered = evidence.causes_of(slow).filter(|row| !row.purpose.is_lock());
+    let answers = answered.flat_map(|row| &row.wakers).filter(|w| is_of(waiting)(w));
     let answers: u64 = answers.map(|waker| waker.waits).fold(0, u64::saturating_add);
     is_busy
         && is_often

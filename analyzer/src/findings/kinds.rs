@@ -85,7 +85,7 @@ pub enum FindingKind {
         why: Option<Why>,
         /// How long the median thread waited there.
         median_wait_ns: Ns,
-        /// Waits of all threads.
+        /// Waits of all others.
         all_wait_ns: Ns,
     },
     /// Consumers wait for a producer that is busy.
@@ -191,7 +191,7 @@ pub enum FindingKind {
     LateAtBarrier {
         /// The longest wait of another thread.
         wait_ns: Ns,
-        /// Waits of all threads.
+        /// Waits of all others.
         all_wait_ns: Ns,
         /// Threads of the group.
         of_threads: usize,

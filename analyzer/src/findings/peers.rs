@@ -9,6 +9,7 @@ use super::{Evidence, Finding, FindingKind};
 use crate::causes::{CauseRow, PartyKind, Purpose, WaitObject};
 use crate::clock::Ns;
 use crate::groups::GroupRow;
+use crate::rows::ThreadRow;
 
 /// Waits that threads of the run end for this part are waits for these.
 const MOSTLY: f64 = 0.5;
@@ -33,16 +34,19 @@ pub(super) fn slow(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -
     let all = &evidence.analysis.threads;
     let processes: BTreeSet<usize> =
         group.members.iter().map(|&thread| all[thread as usize].process).collect();
-    let calls = |name: &str| {
+    let that_call = |names: &[&str]| -> BTreeSet<usize> {
+        let calls = |row: &&ThreadRow| {
+            let mut apis = row.apis.iter().filter(|row| row.calls > 0);
+            apis.any(|row| names.contains(&symbol(evidence, Some(row.api))))
+        };
         let threads = all.iter().filter(|row| processes.contains(&row.process));
-        let mut apis = threads.flat_map(|row| &row.apis);
-        apis.any(|row| row.calls > 0 && symbol(evidence, Some(row.api)) == name)
+        threads.filter(calls).map(|row| row.process).collect()
     };
-    if !calls("connect") {
+    if that_call(&["connect"]).is_empty() {
         return None;
     }
     // Connections that were accepted have the port that was listened at.
-    let accepts = calls("accept") || calls("accept4");
+    let accepting = that_call(&["accept", "accept4"]);
     let listening: BTreeSet<&str> = evidence
         .watched
         .causes
@@ -60,7 +64,9 @@ pub(super) fn slow(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -
         .collect();
     let is_made = |row: &CauseRow| {
         let own = ends(row).and_then(|(own, _)| port(own));
-        !accepts || own.is_some_and(|own| !listening.is_empty() && !listening.contains(own))
+        let mut threads = row.by_thread.iter().map(|span| &all[span.thread as usize]);
+        !threads.any(|thread| accepting.contains(&thread.process))
+            || own.is_some_and(|own| !listening.is_empty() && !listening.contains(own))
     };
     let joint: Joint<'_> = evidence
         .causes_of(number)
@@ -71,10 +77,20 @@ pub(super) fn slow(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -
         })
         .filter(|row| is_made(row))
         .collect();
-    let of_lifetime = joint.wait_ns() / group.lifetime_ns.as_f64().max(1.0);
-    // Threads of the run have groups; waits for those are waits for a stage.
-    let within = joint.ended_by(|waker| waker.kind == PartyKind::Thread && waker.group.is_some());
-    if of_lifetime < STARVES || within >= MOSTLY {
+    // Threads of the run have groups; waits for those are waits for a stage. But where a program is started again as its own server,
+    // both are of one group.
+    let is_apart = are_apart(evidence, number, &joint);
+    let lifetime_ns = match is_apart {
+        true => {
+            joint.by_thread().iter().map(|wait| all[wait.1 as usize].lifetime_ns.as_f64()).sum()
+        }
+        false => group.lifetime_ns.as_f64(),
+    };
+    let within = joint.ended_by(|waker| {
+        waker.kind == PartyKind::Thread
+            && waker.group.is_some_and(|other| !is_apart || other != number)
+    });
+    if joint.wait_ns() < STARVES * lifetime_ns || within >= MOSTLY {
         return None;
     }
     let (slowest, connections) = slowest(&joint);
@@ -92,7 +108,7 @@ pub(super) fn slow(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -
     let kind = FindingKind::SlowPeer {
         waits: slowest.waits(),
         wait_ns: Ns::from_f64(saves_ns),
-        of_lifetime: slowest.wait_ns() / group.lifetime_ns.as_f64().max(1.0),
+        of_lifetime: slowest.wait_ns() / lifetime_ns.max(1.0),
     };
     let mut blame = slowest.blame()?;
     let other = slowest.rows.first().and_then(|row| ends(row)).map(|(_, other)| other);
@@ -102,6 +118,16 @@ pub(super) fn slow(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -
     }
     let finding = evidence.finding(number, named(waits), blame.api, saves_ns, kind);
     Some(Finding { blame: Some(blame), ..finding })
+}
+
+/// Whether threads of the group end such waits, but no process has both threads that wait and some that end these waits.
+fn are_apart(evidence: &Evidence<'_>, group: u32, joint: &Joint<'_>) -> bool {
+    let process = |thread: u32| evidence.analysis.threads[thread as usize].process;
+    let waiting: BTreeSet<usize> =
+        joint.by_thread().iter().map(|&(_, thread)| process(thread)).collect();
+    let mut waking = joint.waking_threads();
+    waking.retain(|span| evidence.groups.of_thread[span.thread as usize] == group);
+    !waking.is_empty() && waking.iter().all(|span| !waiting.contains(&process(span.thread)))
 }
 
 /// The waits for the peer that is waited for longest, and how many connections there are to it. Where there is no address,

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use super::joint::ONE_PLACE;
 use super::{Blame, Evidence, Finding, FindingKind, system};
 use crate::address::CodeAddress;
+use crate::analysis::Analysis;
 use crate::clock::Ns;
+use crate::rows::{ContextRow, ObjectRow};
 
 /// A place is named if so much of what the finding is about is there.
 const MOSTLY: f64 = 0.5;
@@ -14,7 +16,7 @@ const MOSTLY: f64 = 0.5;
 type Place = (usize, CodeAddress, bool);
 
 /// Adds the place to a finding about calls of a function, if it is known: of all calls where contexts are told apart by places
-/// (`CHASE_SITES`), of waits where a companion saw them, of other calls by samples.
+/// (`CHASE_SITES`), of waits where a companion saw them, of other calls by samples, or of those that took long.
 pub(super) fn name(evidence: &Evidence<'_>, finding: &mut Finding) {
     use FindingKind as Kind;
     let is_of_calls = matches!(
@@ -92,17 +94,36 @@ fn of_calls(evidence: &Evidence<'_>, thread: u32, api: u32, by_calls: bool) -> O
         }
         let value = if by_calls { part.calls as f64 } else { part.total_ns.as_f64() };
         all += value;
+        let row = in_program(evidence, row);
         if let Some(site) = row.site {
             sums.entry(site).or_insert((row.process, 0.0)).1 += value;
         }
         // (Samples tell calls apart, not their time: what a thread's calls of a context take is divided alike.)
-        for place in &row.places {
+        let places = if by_calls { &row.places } else { row.places_by_time() };
+        for place in places {
             if let Some(site) = place.address {
                 sums.entry(site).or_insert((place.process, 0.0)).1 += value * place.share;
             }
         }
     }
     most(sums, all)
+}
+
+/// Returns the context of the calls, or, where the library of C++ makes them, that of its call by which the program has it do so: if
+/// places of that are known.
+fn in_program<'a>(evidence: &Evidence<'a>, row: &'a ContextRow) -> &'a ContextRow {
+    let Analysis { contexts, objects, .. } = evidence.analysis;
+    let mut around = row;
+    while objects.get(around.caller as usize).is_some_and(ObjectRow::is_library_of_cpp) {
+        let Some(parent) = around.parent.and_then(|parent| contexts.get(parent as usize)) else {
+            return row;
+        };
+        around = parent;
+    }
+    match around.site.is_some() || !around.places_by_time().is_empty() {
+        true => around,
+        false => row,
+    }
 }
 
 /// Returns the place of most waits of a thread in a function, if these are most of what the finding is about.

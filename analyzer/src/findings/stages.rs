@@ -187,9 +187,10 @@ pub(super) fn last_at_barrier(
     }
     let kind = FindingKind::LateAtBarrier {
         wait_ns: Ns::from_f64(saves_ns),
-        all_wait_ns: Ns::from_f64(joint.wait_ns()),
+        all_wait_ns: Ns::from_f64(others.iter().map(|wait| wait.0).sum()),
         of_threads: group.threads,
     };
+    // (The last one may wait, too: elsewhere it is not the last. These waits are not because of it.)
     let blame = joint.blame()?;
     let finding = evidence.finding(number, vec![last.thread], blame.api, saves_ns, kind);
     Some(Finding { blame: Some(blame), ..finding })

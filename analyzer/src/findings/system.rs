@@ -8,13 +8,20 @@ use crate::causes::ALLOCATOR;
 use crate::clock::Ns;
 use crate::evidence::NORMAL_95;
 use crate::overhead::OWN;
-use crate::syscalls::{OfApi, SyscallRow};
+use crate::syscalls::{OfApi, SyscallMeasures, SyscallRow};
 
 /// Fewer changes of the memory map are no churn.
 const MANY_MAPPINGS: u64 = 100;
 /// Memory is given back so often per second on the processor that its pages are mostly given back, too. (An interpreter that has
 /// done with its objects gives back less.)
 const OFTEN_GIVEN_BACK: f64 = 300.0;
+/// Nor are fewer pieces of memory that are given back, if each is large,
+const MANY_LARGE: u64 = 20;
+/// which takes the kernel so long: a thousand pages or more.
+const LARGE_NS: f64 = 500e3;
+/// To give a page to a program (and to clear it) takes the kernel at most so many times as long as to take it back. More is for
+/// other pages.
+const FAULT_PER_PAGE: f64 = 10.0;
 /// `mmap`, `munmap`, `brk`, `mremap`, `madvise`.
 const MAPPINGS: &[u32] = &[9, 11, 12, 25, 28];
 /// `munmap` and `madvise`: by `brk`, memory is taken and given back.
@@ -48,6 +55,15 @@ fn numbers(evidence: &Evidence<'_>) -> HashMap<(usize, u32), u32> {
 
 /// Returns the number of calls and the time in these system calls, by thread of the analysis; longest first.
 pub(super) fn by_thread(evidence: &Evidence<'_>, numbers: &[u32]) -> Vec<(f64, u32, u64)> {
+    by_thread_of(evidence, numbers, |measures| measures.total_ns)
+}
+
+/// The same, of another time than all of it.
+fn by_thread_of(
+    evidence: &Evidence<'_>,
+    numbers: &[u32],
+    time: fn(&SyscallMeasures) -> Ns,
+) -> Vec<(f64, u32, u64)> {
     let of_threads = self::numbers(evidence);
     let mut sums = BTreeMap::<u32, (f64, u64)>::new();
     let rows = evidence.analysis.syscalls.by_thread.iter();
@@ -55,7 +71,7 @@ pub(super) fn by_thread(evidence: &Evidence<'_>, numbers: &[u32]) -> Vec<(f64, u
         let key = row.of.thread.map(|thread| (row.of.process as usize, thread));
         let Some(&thread) = key.and_then(|key| of_threads.get(&key)) else { continue };
         let (ns, calls) = sums.entry(thread).or_default();
-        *ns += row.measures.total_ns.as_f64();
+        *ns += time(&row.measures).as_f64();
         *calls = calls.saturating_add(row.measures.calls);
     }
     let mut sums: Vec<_> =
@@ -65,8 +81,8 @@ pub(super) fn by_thread(evidence: &Evidence<'_>, numbers: &[u32]) -> Vec<(f64, u
 }
 
 /// Returns what the kernel did for each thread beside its system calls, by samples, as far as it is beyond their error: page faults.
-/// (Interrupts are there too, and hardly seen.) Those of chase's own memory are not the program's.
-fn faults_ns(evidence: &Evidence<'_>) -> HashMap<u32, f64> {
+/// (Interrupts are there too, and hardly seen.) Those of chase's own memory are not the program's. With what is the least by samples.
+fn faults_ns(evidence: &Evidence<'_>) -> HashMap<u32, (f64, f64)> {
     let numbers = numbers(evidence);
     // Time in the kernel, samples of that, and time in system calls.
     let mut sums: HashMap<u32, (f64, u64, f64)> = HashMap::new();
@@ -91,7 +107,7 @@ fn faults_ns(evidence: &Evidence<'_>) -> HashMap<u32, f64> {
     let beyond = |(thread, (kernel_ns, samples, in_calls)): (u32, (f64, u64, f64))| {
         let found = kernel_ns - in_calls;
         let error = NORMAL_95 * kernel_ns / (samples.max(1) as f64).sqrt();
-        (found > error).then_some((thread, found))
+        (found > error).then_some((thread, (found, found - error)))
     };
     sums.into_iter().filter_map(beyond).collect()
 }
@@ -197,28 +213,50 @@ pub(super) fn maps_mostly(evidence: &Evidence<'_>, api: u32) -> bool {
     made > 0 && made >= calls / 2
 }
 
+/// Returns how long a thread waits in functions that do nothing else than map memory, or give it back: for other threads that do
+/// that. (In an allocator it waits for its locks, too.)
+fn waits_of_mappers(evidence: &Evidence<'_>, thread: u32) -> f64 {
+    let rows = evidence.analysis.threads[thread as usize].apis.iter();
+    let rows = rows.filter(|row| MAPPERS.contains(&symbol(evidence, Some(row.api))));
+    rows.map(|row| row.wait_ns.as_f64()).sum()
+}
+
 /// Finds memory that is mapped and unmapped again and again.
 pub(super) fn mapping_churn(evidence: &Evidence<'_>) -> Option<Finding> {
-    let of_threads = by_thread(evidence, MAPPINGS);
-    let given_back: HashMap<u32, u64> = by_thread(evidence, GIVE_BACK)
-        .into_iter()
-        .map(|(_, thread, calls)| (thread, calls))
-        .collect();
+    // (On a crowded machine, others have the processor within these calls as elsewhere.)
+    let mut of_threads = by_thread_of(evidence, MAPPINGS, |measures| measures.cpu_ns);
+    for (ns, thread, _) in &mut of_threads {
+        *ns += waits_of_mappers(evidence, *thread);
+    }
+    let given_back: HashMap<u32, (f64, u64)> =
+        by_thread_of(evidence, GIVE_BACK, |measures| measures.cpu_ns)
+            .into_iter()
+            .map(|(ns, thread, calls)| (thread, (ns, calls)))
+            .collect();
+    let gives_large = |thread: u32| {
+        let (ns, calls) = given_back.get(&thread).copied().unwrap_or_default();
+        calls >= MANY_LARGE && ns >= LARGE_NS * calls as f64
+    };
     let faults = faults_ns(evidence);
     // Who gives much back, and takes it again, has the kernel give it new pages each time.
     let faults = |thread: u32, calls: u64| {
-        let gives_back = given_back.get(&thread).copied().unwrap_or(0);
+        let (ns, gives_back) = given_back.get(&thread).copied().unwrap_or_default();
         let ran = evidence.analysis.threads[thread as usize].on_cpu_ns.unwrap_or_default();
-        let is_often = gives_back as f64 * 1e9 >= OFTEN_GIVEN_BACK * ran.as_f64();
-        let is_churn =
-            gives_back >= MANY_MAPPINGS / 2 && gives_back >= calls.div_ceil(4) && is_often;
-        faults.get(&thread).copied().filter(|_| is_churn).unwrap_or(0.0)
+        let is_often = gives_back >= MANY_MAPPINGS / 2
+            && gives_back as f64 * 1e9 >= OFTEN_GIVEN_BACK * ran.as_f64();
+        let is_churn = gives_back >= calls.div_ceil(4) && (is_often || gives_large(thread));
+        let found = faults.get(&thread).copied().filter(|_| is_churn);
+        let (about, least) = found.unwrap_or_default();
+        let most = if is_often { f64::INFINITY } else { FAULT_PER_PAGE * ns };
+        (about.min(most), least.min(most))
     };
-    let all = |row: &(f64, u32, u64)| row.0 + faults(row.1, row.2);
+    let all = |row: &(f64, u32, u64)| row.0 + faults(row.1, row.2).0;
     let longest = of_threads.iter().max_by(|a, b| all(a).total_cmp(&all(b)))?;
-    let (saves_ns, &(_, thread, own_calls)) = (all(longest), longest);
+    let (saves_ns, &(ns, thread, own_calls)) = (all(longest), longest);
     let group = group_of(evidence, thread)?;
-    if own_calls < MANY_MAPPINGS || !evidence.is_material_to(thread, saves_ns) {
+    let is_much = own_calls >= MANY_MAPPINGS || gives_large(thread);
+    let at_least = ns + faults(thread, own_calls).1;
+    if !is_much || !evidence.is_material_to(thread, at_least) {
         return None;
     }
     let wanted = |row: &SyscallRow<OfApi>| {
@@ -234,7 +272,7 @@ pub(super) fn mapping_churn(evidence: &Evidence<'_>) -> Option<Finding> {
     for &(ns, thread, of_thread) in of_group {
         calls = calls.saturating_add(of_thread);
         all_ns += ns;
-        faults_ns += faults(thread, of_thread);
+        faults_ns += faults(thread, of_thread).0;
     }
     let kind = FindingKind::MappingChurn {
         // What a program maps itself may be files, which is not recorded.

@@ -1,13 +1,16 @@
 //! Threads that differ from others of their group.
 
+use std::collections::HashMap;
+
 use super::calls::Explained;
 use super::joint::Joint;
 use super::{Evidence, Finding, FindingKind, SubGroupSummary};
 use crate::blocking::Cause;
-use crate::causes::Purpose;
+use crate::causes::{CauseRow, Purpose};
 use crate::clock::Ns;
 use crate::groups::{GroupRow, Outlier, OutlierApi, SubGroup, Why};
 use crate::rows::ThreadRow;
+use crate::spans::common_ns;
 use crate::stats::median;
 
 /// A thread is slow from this multiple of the median useful time: POP considers a load balance of 0.8 and more good,
@@ -20,7 +23,7 @@ const NAMED: f64 = 0.1;
 const SHOWS: f64 = 0.5;
 /// A thread that waits for others during more of its life than this delays nobody.
 const WAITING: f64 = 0.5;
-/// A thread is a straggler if others wait at a barrier for at least this share of its excess.
+/// Others have nothing to do for at least this share of a slow thread's excess. It is a straggler if they wait at a barrier so long.
 const AWAITED: f64 = 0.5;
 
 /// If the scheduler was not observed, other threads may have run while one seems to be in its own code: less than
@@ -53,6 +56,7 @@ pub(super) fn slow(
         let threads: Vec<u32> = named.map(|slow| slow.outlier.thread).collect();
         if !evidence.is_material_to(most.outlier.thread, most.saves_ns)
             || may_be_preempted(evidence, most, same.len())
+            || !others_have_time(evidence, (number, group), most)
         {
             continue;
         }
@@ -74,6 +78,42 @@ pub(super) fn slow(
         found.push(Finding { blame, ..finding });
     }
     found
+}
+
+/// Whether the others have nothing to do while a thread does more: they wait, or have ended. If they only wait for a processor, it had
+/// more of the work because it had more of the processors, and nobody ends later for it. Nor does who only waits for a processor when
+/// the others have ended. And who waits in its own code for memory, and not in a system call, has something to do. Threads that are
+/// compared by rates are so here, too.
+fn others_have_time(
+    evidence: &Evidence<'_>,
+    (number, group): (u32, &GroupRow),
+    slow: &Slow<'_>,
+) -> bool {
+    let own = &evidence.analysis.threads[slow.outlier.thread as usize];
+    let end_ns = own.end_ns.0;
+    let times = evidence.watched.times.as_ref();
+    let times = times.and_then(|times| times.get(slow.outlier.thread as usize));
+    let ready = times.map_or_else(Vec::new, |own| own.without_processor());
+    let is_wait = |row: &&CauseRow| !matches!(row.purpose, Purpose::Page | Purpose::Other);
+    let in_own_code = evidence.causes_of(number).filter(|row| row.api.is_none()).filter(is_wait);
+    let in_own_code: Joint<'_> = in_own_code.collect();
+    let in_own_code: HashMap<u32, f64> =
+        in_own_code.by_thread().into_iter().map(|(ns, thread)| (thread, ns)).collect();
+    let idle = |&thread: &u32| {
+        let row = &evidence.analysis.threads[thread as usize];
+        let known_ns = in_own_code.get(&thread).copied().unwrap_or_default();
+        let memory_ns = (row.application_wait_ns.unwrap_or_default().as_f64() - known_ns).max(0.0);
+        let blocked_ns = row.off_cpu.blocked_ns?.as_f64() - memory_ns;
+        let after_ns = end_ns.saturating_sub(row.end_ns.0);
+        let ran_ns = after_ns.saturating_sub(common_ns(&ready, (row.end_ns.0, end_ns)));
+        let rate = match group.as_rates {
+            true => own.lifetime_ns.as_f64() / row.lifetime_ns.as_f64().max(1.0),
+            false => 1.0,
+        };
+        Some(rate * (blocked_ns + ran_ns as f64))
+    };
+    let idle: Option<Vec<f64>> = group.members.iter().map(idle).collect();
+    idle.is_none_or(|mut idle| median(&mut idle) >= AWAITED * slow.saves_ns)
 }
 
 /// What distinguishes the calls of a slow thread, if most of the others make such calls, too.
@@ -136,7 +176,7 @@ fn straggler(evidence: &Evidence<'_>, group: &GroupRow, slow: &Slow<'_>) -> Opti
     };
     let own_wait_ns = at_barriers(slow.outlier.thread);
     let mut waits: Vec<f64> = group.members.iter().map(|&thread| at_barriers(thread)).collect();
-    let all_wait_ns = waits.iter().sum::<f64>();
+    let all_wait_ns = waits.iter().sum::<f64>() - own_wait_ns;
     let median_wait_ns = median(&mut waits);
     let awaited = median_wait_ns - own_wait_ns >= AWAITED * slow.saves_ns;
     awaited.then(|| FindingKind::BarrierStraggler {

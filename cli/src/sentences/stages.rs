@@ -1,6 +1,6 @@
 //! Groups that others wait for, in words.
 
-use chase_analyzer::{Finding, FindingKind};
+use chase_analyzer::{Finding, FindingKind, GroupApi};
 
 use super::{api, cause, group};
 use crate::report::Report;
@@ -8,6 +8,19 @@ use crate::terminal::{elapsed, percent};
 
 /// Threads that wait for less than this part of their lives hardly wait.
 const HARDLY: f64 = 0.01;
+
+/// What a stage runs for most of the time that it works is named from this share of it.
+const MOSTLY: f64 = 0.5;
+
+/// `, and mostly runs deflate (libz.so.1) (93.0 %)`; nothing where no function has most of its work.
+fn mostly_runs(report: &Report, finding: &Finding) -> String {
+    let group = group(report, finding);
+    let longest = group.apis.iter().max_by_key(|row| row.useful_ns);
+    let share = |row: &GroupApi| row.useful_ns.as_f64() / group.useful_ns.as_f64().max(1.0);
+    let Some(row) = longest.filter(|row| share(row) >= MOSTLY) else { return String::new() };
+    let name = row.api.map_or_else(|| "its own code".to_owned(), |_| api(report, row.api));
+    format!(", and mostly runs {name} ({})", percent(share(row).min(1.0)))
+}
 
 /// The claim of a finding about a group that limits others, and what it rests on.
 pub(super) fn limiting(report: &Report, finding: &Finding) -> (String, String) {
@@ -31,6 +44,10 @@ pub(super) fn limiting(report: &Report, finding: &Finding) -> (String, String) {
     };
     let (all, api) = (elapsed(all_wait_ns.0), api(report, finding.api));
     let cause = cause(report, finding, Some(*all_wait_ns));
+    let runs = match own_wait_in {
+        None => mostly_runs(report, finding),
+        Some(_) => String::new(),
+    };
     if *is_region {
         return (
             format!("{name} has a larger part of parallel regions than {waiting}"),
@@ -41,6 +58,6 @@ pub(super) fn limiting(report: &Report, finding: &Finding) -> (String, String) {
     }
     (
         format!("{name} limits {waiting}"),
-        format!(": they wait for it {all} together, {own}; longest in {api}{cause}"),
+        format!(": they wait for it {all} together, {own}{runs}; longest in {api}{cause}"),
     )
 }

@@ -270,7 +270,12 @@ impl Show for Tree<'_> {
                     ],
                 )?;
                 if !context.places.is_empty() {
-                    row.insert("places".to_owned(), sampled_sites(report, part, context));
+                    let places = sites(report, part, &context.places, "samples");
+                    row.insert("places".to_owned(), places);
+                }
+                if !context.long_places.is_empty() {
+                    let places = sites(report, part, &context.long_places, "calls");
+                    row.insert("long_places".to_owned(), places);
                 }
                 rows.push(row);
             }
@@ -371,12 +376,12 @@ fn group_table(report: &Report, tree: &[GroupContext], shown: &[usize]) -> Table
 }
 
 /// The function's name, and the line that calls it: of all calls, where contexts are told apart by that; of most, with their
-/// share, by samples.
+/// share, by samples, or by the time of those that took long.
 fn called(report: &Report, part: &Part<'_>, context: &ContextRow) -> String {
     let name = part.names.short(context.api as usize);
     match site(report, part, context) {
         Some(site) => format!("{name} at {site}"),
-        None => match context.places.first().filter(|place| place.share >= MOSTLY) {
+        None => match context.places_by_time().first().filter(|place| place.share >= MOSTLY) {
             Some(place) => format!("{name}{}", sampled_site(report, part, place)),
             None => name.to_owned(),
         },
@@ -386,11 +391,11 @@ fn called(report: &Report, part: &Part<'_>, context: &ContextRow) -> String {
 /// A place that has fewer of the calls is not named.
 const MOSTLY: f64 = 0.5;
 
-/// All places for JSON.
-fn sampled_sites(report: &Report, part: &Part<'_>, context: &ContextRow) -> Value {
-    let places = context.places.iter().map(|place| {
+/// Places for JSON.
+fn sites(report: &Report, part: &Part<'_>, places: &[CallPlace], what: &str) -> Value {
+    let places = places.iter().map(|place| {
         let site = place.address.map(|site| named(report, part, place.process, &site));
-        json!({ "site": site, "samples": place.samples, "share": place.share })
+        json!({ "site": site, what: place.samples, "share": place.share })
     });
     places.collect()
 }

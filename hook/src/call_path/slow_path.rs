@@ -11,7 +11,7 @@ use crate::frames::return_from_set_aside;
 use crate::node::{SLOT_MASK, add_calls, add_unwound, is_sampled, samples_of, subtract_call};
 use crate::recording::Lost;
 use crate::sampling::{self, Choice};
-use crate::thread::{self, Thread, current_or_nobody, text_limit};
+use crate::thread::{self, LONG_TICKS, Thread, current_or_nobody, text_limit};
 use crate::thread_life::current_or_adopt;
 use crate::traits::time_every_call;
 use crate::tree::{Kept, Text, has_text};
@@ -316,11 +316,11 @@ unsafe fn leave_uncommon(thread: &Thread, frame: *mut Frame, now_ticks: u64) {
             (*frame).sp.store(FREE, Ordering::Relaxed);
             compiler_fence(Ordering::SeqCst);
             thread.record(node, ticks);
-            let text = (*frame).began_ticks as usize;
+            let (text, address) = ((*frame).began_ticks as usize, (*frame).return_address);
             thread.leave_innermost(frame);
             thread.note_end(node, start_ticks, now_ticks);
-            if ticks >= text_limit() {
-                note_text(thread, node, text, ticks);
+            if ticks >= LONG_TICKS {
+                note_long(thread, node, (address, text), ticks);
             }
         } else {
             thread.record(node, ticks);
@@ -330,25 +330,27 @@ unsafe fn leave_uncommon(thread: &Thread, frame: *mut Frame, now_ticks: u64) {
     }
 }
 
-/// Records the text that a long call of `node`, which has returned, was passed at this address, if it is a call of a
-/// function with a text.
+/// Records from where a long call of `node` was made, which has returned; and the text that it was passed, at this address, if it is
+/// a call of a function with a text.
 ///
 /// # Safety
 /// The node is the thread's.
 #[cold]
 #[inline(never)]
-unsafe fn note_text(thread: &Thread, node: *mut Node, address: usize, ticks: u64) {
-    // SAFETY: the caller vouches for the node.
-    if thread.is_busy() || sys::is_confined() || unsafe { !has_text(node) } {
-        return;
-    }
+unsafe fn note_long(thread: &Thread, node: *mut Node, (address, text): (usize, usize), ticks: u64) {
     let began = clock::now();
-    // SAFETY: as above.
-    let is_room_made = Text::copy(address)
-        .is_some_and(|text| unsafe { thread.tree.note_text(node, &text, ticks) });
-    if is_room_made {
-        // That may take long itself, which must not be attributed to the next long call.
-        thread.ask_between();
+    // SAFETY: the caller vouches for the node.
+    unsafe {
+        thread.note_long_caller(node, address, ticks);
+        let is_read = ticks >= text_limit() && !thread.is_busy() && !sys::is_confined();
+        if is_read
+            && has_text(node)
+            && let Some(text) = Text::copy(text)
+            && thread.tree.note_text(node, &text, ticks)
+        {
+            // That may take long itself, which must not be attributed to the next long call.
+            thread.ask_between();
+        }
     }
     thread.note_slow(cost::own_ticks(clock::now().saturating_sub(began)));
 }

@@ -30,6 +30,26 @@ impl Thread {
         }
     }
 
+    /// The same for a long call, which stands for itself alone.
+    ///
+    /// # Safety
+    /// The node is this thread's.
+    pub(crate) unsafe fn note_long_caller(
+        &self,
+        node: *mut Node,
+        return_address: usize,
+        ticks: u64,
+    ) {
+        if self.is_busy() || sites::are_on() {
+            return;
+        }
+        let address = if is_exit(return_address) { 0 } else { return_address as u64 };
+        // SAFETY: the caller vouches for the node.
+        if unsafe { self.tree.note_long_caller(node, address, ticks) } {
+            self.ask_between();
+        }
+    }
+
     /// Stores the return addresses of the open calls around a call made at `sp`, innermost first; returns their
     /// number. Only frames on the thread's own stack are known to enclose it.
     pub(crate) fn callers(&self, sp: usize, out: &mut [u64]) -> usize {

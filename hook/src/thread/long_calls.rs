@@ -1,5 +1,5 @@
 //! The minimum durations of calls for which more is done than on the call path: asking for time off the CPU, recording
-//! events, and reading texts.
+//! events, noting from where they were made, and reading texts.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -13,8 +13,9 @@ static ASK_LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
 /// Calls of so many ticks may become events. The maximum as long as no events are recorded.
 static EVENT_LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// After calls of so many ticks (30 to 50 µs on most machines), the text that they were passed is read.
-const TEXT_TICKS: u64 = 100_000;
+/// After calls of so many ticks (30 to 50 µs on most machines), it is noted from where they were made, and the text that they were
+/// passed is read.
+pub(crate) const LONG_TICKS: u64 = 100_000;
 /// The same; the maximum as long as texts are not recorded.
 static TEXT_LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
 
@@ -46,7 +47,7 @@ pub(super) fn make_all_events() {
 
 /// Sets whether texts are recorded.
 pub(crate) fn record_texts(on: bool) {
-    TEXT_LIMIT.store(if on { TEXT_TICKS } else { u64::MAX }, Ordering::Relaxed);
+    TEXT_LIMIT.store(if on { LONG_TICKS } else { u64::MAX }, Ordering::Relaxed);
     choose();
 }
 
@@ -56,10 +57,10 @@ pub(crate) fn text_limit() -> u64 {
 }
 
 /// Sets the limit that the call path compares with: the lowest of all. If all calls are events, also sets below which
-/// duration the call path records them itself: calls to be asked about, those that may have a text, and those without a bucket of their own, take
+/// duration the call path records them itself: calls to be asked about, those whose place is noted, and those without a bucket of their own, take
 /// the slow half.
 fn choose() {
-    let asked = ask_limit().min(text_limit());
+    let asked = ask_limit().min(LONG_TICKS);
     LONG.store(EVENT_LIMIT.load(Ordering::Relaxed).min(asked), Ordering::Relaxed);
     if ALL_ARE_EVENTS.load(Ordering::Relaxed) {
         EVENTS_BELOW.store(asked.min(1 << MAX_EXPONENT), Ordering::Relaxed);

@@ -1,12 +1,12 @@
-//! Places that sampled calls are made from.
+//! Places that sampled calls, and long ones, are made from.
 //!
 //! The return address of a sampled call is in its frame anyway. For each context, the thread counts how many samples return to
-//! which address. The counts are in hash tables in the recording itself, so nothing has to be written at the end. A place may be
+//! which address. Of calls that are all timed, those that take long are added up likewise. The counts are in hash tables in the recording itself, so nothing has to be written at the end. A place may be
 //! in several tables, whose counts the reader adds up. When the tables are full, new places are not counted.
 
 use core::cell::Cell;
 
-use chase_format::layout::{CallerRow, ChunkKind, Node, PAGE};
+use chase_format::layout::{CallerRow, ChunkKind, LONG_CALLS, Node, PAGE};
 use chase_format::writer::records_per_chunk;
 
 use super::Tree;
@@ -47,12 +47,29 @@ impl Tree {
     /// # Safety
     /// The node is this thread's.
     pub(crate) unsafe fn note_caller(&self, node: *mut Node, address: u64, weight: u32) -> bool {
-        let node_ref = reference(node);
+        self.add_to_caller(reference(node), address, u64::from(weight))
+    }
+
+    /// The same for a long call that stands for itself alone.
+    ///
+    /// # Safety
+    /// The node is this thread's.
+    pub(crate) unsafe fn note_long_caller(
+        &self,
+        node: *mut Node,
+        address: u64,
+        ticks: u64,
+    ) -> bool {
+        self.add_to_caller(reference(node) | LONG_CALLS, address, ticks)
+    }
+
+    #[inline]
+    fn add_to_caller(&self, node_ref: u32, address: u64, more: u64) -> bool {
         let Some(row) = self.caller_row(node_ref, address) else {
-            return self.add_caller(node_ref, address, weight);
+            return self.add_caller(node_ref, address, more);
         };
         // SAFETY: rows live as long as the mapping, and are this thread's.
-        unsafe { add(row, weight) };
+        unsafe { add(row, more) };
         false
     }
 
@@ -82,15 +99,15 @@ impl Tree {
     /// Adds the row of these calls if there is room for it, or can be made. Returns whether it had to be made.
     #[cold]
     #[inline(never)]
-    fn add_caller(&self, node_ref: u32, address: u64, weight: u32) -> bool {
+    fn add_caller(&self, node_ref: u32, address: u64, more: u64) -> bool {
         if recording::stopped() || self.callers_are_full(node_ref, address) {
             return false;
         }
         let _signals = SignalsBlocked::new();
         // A handler may have added it meanwhile.
         if let Some(row) = self.caller_row(node_ref, address) {
-            // SAFETY: as in `note_caller`.
-            unsafe { add(row, weight) };
+            // SAFETY: as in `add_to_caller`.
+            unsafe { add(row, more) };
             return false;
         }
         for (number, table) in self.callers.iter().enumerate() {
@@ -111,7 +128,7 @@ impl Tree {
                     if (*row).node_ref == 0 {
                         (*row).first_ticks = clock::now();
                         (*row).return_avma = address;
-                        add(row, weight);
+                        add(row, more);
                         (&raw mut (*row).node_ref).write_volatile(node_ref);
                         return is_new;
                     }
@@ -132,14 +149,14 @@ impl Tree {
     }
 }
 
-/// Adds a sample to a row.
+/// Adds a sample, or a long call, to a row.
 ///
 /// # Safety
 /// The row is the calling thread's.
-unsafe fn add(row: *mut CallerRow, weight: u32) {
+unsafe fn add(row: *mut CallerRow, more: u64) {
     // SAFETY: the caller vouches for the row.
     unsafe {
         OwnCounter::at(&raw mut (*row).samples).add(1);
-        OwnCounter::at(&raw mut (*row).calls).add(u64::from(weight));
+        OwnCounter::at(&raw mut (*row).calls).add(more);
     }
 }

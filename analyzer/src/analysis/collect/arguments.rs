@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use chase_recorder::layout::LONG_CALLS;
 use chase_recorder::reader::Thread;
 
 use super::{Collector, Scene};
@@ -50,8 +51,11 @@ impl Collector {
         rows.sort_by_key(|row| row.node_ref);
         for context in thread.contexts().filter(|context| !context.is_inherited()) {
             let at = context.number as usize;
-            let first = rows.partition_point(|row| row.node_ref < context.reference);
-            for row in rows[first..].iter().take_while(|row| row.node_ref == context.reference) {
+            let of = |reference: u32| {
+                let first = rows.partition_point(|row| row.node_ref < reference);
+                rows[first..].iter().take_while(move |row| row.node_ref == reference)
+            };
+            for row in of(context.reference).chain(of(context.reference | LONG_CALLS)) {
                 let place = scene.addresses.find(row.return_avma, Ticks(row.first_ticks));
                 let site = match (place.object, place.svma) {
                     (Some(object), Some(svma)) if row.return_avma != 0 => {
@@ -61,8 +65,14 @@ impl Collector {
                 };
                 let import = self.names.called_from(imports[at], site, scene.process);
                 let sums = &mut self.contexts.list[merged[at] as usize].sums;
-                let callers = sums.callers.get_or_insert_default();
-                callers.add_place(import, u64::from(row.samples), row.calls);
+                let samples = u64::from(row.samples);
+                if row.node_ref & LONG_CALLS == 0 {
+                    let callers = sums.callers.get_or_insert_default();
+                    callers.add_place(import, samples, row.calls);
+                } else {
+                    let ns = (row.calls as f64 * scene.scale.ns_per_tick) as u64;
+                    sums.long_callers.get_or_insert_default().add_place(import, samples, ns);
+                }
             }
         }
     }

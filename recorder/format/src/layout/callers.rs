@@ -1,6 +1,10 @@
-//! Places from which sampled calls were made.
+//! Places from which sampled calls, and long ones, were made.
 
 use bytemuck::{Pod, Zeroable};
+
+/// The bit of [`CallerRow::node_ref`] that long calls have which are timed for themselves alone: `samples` is their number, and `calls`
+/// how many ticks they took. (The longest recording has smaller references. Whoever doesn't know the bit finds no such node.)
+pub const LONG_CALLS: u32 = 1 << 31;
 
 /// The sampled calls of one context of a thread that return to the same address.
 #[repr(C)]
