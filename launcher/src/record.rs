@@ -46,7 +46,7 @@ pub(crate) fn record(arguments: &RecordArgs) -> anyhow::Result<i32> {
     fs::create_dir_all(&settings.output).with_context(|| {
         format!("can't create {} (-o names another directory)", settings.output.display())
     })?;
-    if settings.wants_companion && !part.begins_later() {
+    if !part.begins_later() {
         companion::start(&settings);
     }
     if settings.quiet && part.is_whole() {

@@ -7,7 +7,7 @@ use crate::chart::{Chart, NOTE, Page, Sheet};
 use crate::data::total;
 use crate::font::Weight;
 use crate::label::{shorter_and_shorter, visible};
-use crate::palette::{self, Colour, INK, PAPER, REST, RULE};
+use crate::palette::{self, Colour, INK, PAPER, REST, RULE, Shade};
 use crate::quantity::{quantity, share};
 use crate::{Error, Group, Unit};
 
@@ -160,7 +160,7 @@ impl Rings<'_, '_> {
 
     fn parts(&mut self, segment: &Segment, colour: Colour, mut from: f64) {
         let mut thin = (0, 0.0);
-        let mut shade = 0;
+        let mut shade = Shade::Odd;
         let key = segment.key.as_deref();
         for part in &segment.parts {
             let to = from + part.value / self.whole * TAU;
@@ -168,9 +168,8 @@ impl Rings<'_, '_> {
                 thin = (thin.0 + usize::from(part.value > 0.0), thin.1 + part.value);
                 continue;
             }
-            // Neighbours differ, and none is taken for the group itself.
-            let colour = colour.lighter(if shade % 2 == 0 { 0.3 } else { 0.5 });
-            shade += 1;
+            let colour = colour.shade(shade);
+            shade = if matches!(shade, Shade::Odd) { Shade::Even } else { Shade::Odd };
             let (name, value) = (part.label.as_str(), part.value);
             self.slice(&Slice { name, label: name, value, colour, key, from, to, ring: PARTS });
             from = to;
@@ -179,7 +178,7 @@ impl Rings<'_, '_> {
             let name = format!("{} smaller ones of {}", thin.0, segment.group.name);
             let (value, to) = (thin.1, from + thin.1 / self.whole * TAU);
             let label = format!("{} smaller", thin.0);
-            let colour = colour.lighter(0.7);
+            let colour = colour.shade(Shade::Smaller);
             self.slice(&Slice {
                 name: &name,
                 label: &label,

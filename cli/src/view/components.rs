@@ -11,7 +11,7 @@ use chase_viz::{Heading, Sheet};
 use serde_json::Value;
 
 use super::Show;
-use super::narrate::NOT_TOLD;
+use super::narrate::not_told;
 use crate::args::GraphFormat;
 use crate::machine::{self, Rows};
 use crate::report::Report;
@@ -34,7 +34,7 @@ pub(super) struct Parts {
 
 impl Parts {
     pub(super) fn from_report(report: &Report) -> anyhow::Result<Self> {
-        let Some(parts) = components(&report.loaded.images) else { bail!(NOT_TOLD) };
+        let Some(parts) = components(&report.loaded.images) else { bail!(not_told(report)) };
         Ok(Self { picture: parts.picture(), parts })
     }
 
