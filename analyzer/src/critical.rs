@@ -137,7 +137,7 @@ impl Creators {
     }
 
     /// Returns the thread that created this one: of a process's first one, the first of its parent.
-    fn of(&self, analysis: &Analysis, thread: u32) -> Option<u32> {
+    fn creator_of(&self, analysis: &Analysis, thread: u32) -> Option<u32> {
         let row = &analysis.threads[thread as usize];
         let creator = row.creator.and_then(|creator| self.0.get(&(row.process, creator)));
         let parent = || {
@@ -173,7 +173,7 @@ fn walk(
         let Some(interval) = own.pop() else {
             let start = row.start_ns.0.min(now);
             // Each thread begins only once.
-            match creators.of(analysis, thread).filter(|_| visited.insert(thread)) {
+            match creators.creator_of(analysis, thread).filter(|_| visited.insert(thread)) {
                 Some(before) => {
                     step(start, now, Doing::Running);
                     (thread, now) = (before, start);

@@ -34,10 +34,12 @@ impl Evidence {
 
     /// Returns the quantile `q` of `histogram` in ticks, if enough calls were timed to know it.
     pub(crate) fn quantile(self, histogram: &Histogram, q: f64) -> Option<u64> {
-        histogram.quantile(q).filter(|&ticks| !self.is_partial() || self.tells(histogram, q, ticks))
+        histogram
+            .quantile(q)
+            .filter(|&ticks| !self.is_partial() || self.are_enough_timed(histogram, q, ticks))
     }
 
-    fn tells(self, histogram: &Histogram, q: f64, ticks: u64) -> bool {
+    fn are_enough_timed(self, histogram: &Histogram, q: f64, ticks: u64) -> bool {
         // The effective sample size: the number of equally weighted calls with the same precision.
         let completed = histogram.count() as f64;
         let effective = completed * completed / self.squared_weights.max(1.0);

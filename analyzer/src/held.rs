@@ -70,7 +70,7 @@ impl HeldLocks {
         Self { of_locks: of_locks.into_iter().filter_map(held).collect() }
     }
 
-    pub(crate) fn of(&self, key: &LockKey) -> Option<Held> {
+    pub(crate) fn of_lock(&self, key: &LockKey) -> Option<Held> {
         self.of_locks.get(key).copied()
     }
 }

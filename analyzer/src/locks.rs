@@ -57,7 +57,7 @@ pub fn locks(causes: &[CauseRow], analysis: &Analysis, held: &HeldLocks) -> Vec<
     }
     let mut locks: Vec<LockRow> = of_locks
         .into_iter()
-        .filter_map(|(key, rows)| lock(&rows, analysis, held.of(&key)))
+        .filter_map(|(key, rows)| lock(&rows, analysis, held.of_lock(&key)))
         .collect();
     locks.sort_by_key(|row| (std::cmp::Reverse(row.wait_ns), row.process, row.api));
     locks

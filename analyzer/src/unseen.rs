@@ -16,6 +16,16 @@ use crate::latest;
 use crate::syscalls::syscall;
 use crate::unrecorded::file_of;
 
+/// Errors of opening the recording's file, to make it longer: not for want of space.
+const OUT_OF_REACH: [u32; 6] = [
+    libc::EACCES as u32,
+    libc::EPERM as u32,
+    libc::ENOENT as u32,
+    libc::ENOTDIR as u32,
+    libc::ELOOP as u32,
+    libc::ESTALE as u32,
+];
+
 /// Counts of what was not seen, over all selected processes. If a recording stopped, they are lower bounds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NotSeen {
@@ -170,6 +180,10 @@ impl NotSeen {
             self.stopped.push(Stopped {
                 process,
                 reason: match header.stop_reason {
+                    // The file is opened anew to grow.
+                    STOP_NO_SPACE if OUT_OF_REACH.contains(&header.stop_errno) => {
+                        "its file could not be opened again to grow"
+                    }
                     STOP_NO_SPACE => "no more space on the disk",
                     STOP_LIMIT => "size limit of a recording reached",
                     STOP_NO_MEMORY => "no more memory could be mapped",

@@ -58,7 +58,7 @@ impl Scene {
     }
 }
 
-fn of<'a>(analysis: &'a Analysis, symbol: &str, number: u32) -> &'a SyscallRow<OfApi> {
+fn row_of<'a>(analysis: &'a Analysis, symbol: &str, number: u32) -> &'a SyscallRow<OfApi> {
     let mut rows = analysis.syscalls.by_api.iter();
     rows.find(|row| row.of.symbol == symbol && row.number == number)
         .unwrap_or_else(|| panic!("no row for {symbol} and {number}"))
@@ -84,7 +84,7 @@ fn calls_belong_to_the_innermost_library_call() {
     scene.seen.syscall(scene.worker[1], 1001, FUTEX, 3, 9_000).unfinished = 1;
     let analysis = scene.analysis();
 
-    let read = of(&analysis, "outer", READ);
+    let read = row_of(&analysis, "outer", READ);
     assert_eq!((read.measures.calls, read.per_call), (20, Some(2.0)));
     assert_eq!((read.measures.total_ns, read.measures.cpu_ns), (Ns(20_000), Ns(15_000)));
     assert_eq!((read.measures.max_ns, read.measures.bytes), (Ns(1_000), Some(4_096)));
@@ -92,26 +92,26 @@ fn calls_belong_to_the_innermost_library_call() {
     let nested = read.nested.as_ref().unwrap();
     assert_eq!((nested.calls, nested.per_call, nested.total_ns), (60, Some(6.0), Ns(55_000)));
     // `outer` closes nothing itself; what it calls does.
-    let close = of(&analysis, "outer", CLOSE);
+    let close = row_of(&analysis, "outer", CLOSE);
     assert_eq!((close.measures.calls, close.nested.as_ref().unwrap().calls), (0, 6));
 
-    let read = of(&analysis, "inner", READ);
+    let read = row_of(&analysis, "inner", READ);
     // Of both threads, `inner` was called 11 times.
     assert_eq!((read.measures.calls, read.of.api_calls), (40, 11));
     assert_eq!(read.measures.total_ns, Ns(30 * 500 + 10 * 2_000));
     // 30 of 40 took 570 ns with their cost: below 1024, less the cost.
     assert_eq!(read.measures.p50_below_ns, Some(Ns(1_024 - 70)));
-    let close = of(&analysis, "inner", CLOSE);
+    let close = row_of(&analysis, "inner", CLOSE);
     assert_eq!(close.measures.bytes, None);
     let errors: Vec<_> =
         close.measures.by_error.iter().map(|error| (error.name.unwrap(), error.count)).collect();
     assert_eq!(errors, [("EBADF", 4), ("EINTR", 1)]);
 
     // Outside of any library call.
-    let outside = of(&analysis, "", READ);
+    let outside = row_of(&analysis, "", READ);
     assert_eq!((outside.of.api, outside.measures.calls, outside.per_call), (None, 2, None));
     assert!(outside.nested.is_none());
-    assert_eq!(of(&analysis, "", EXIT_GROUP).measures.unfinished, 1);
+    assert_eq!(row_of(&analysis, "", EXIT_GROUP).measures.unfinished, 1);
 
     let syscalls = &analysis.syscalls;
     assert_eq!(syscalls.totals.calls, 20 + 40 + 6 + 2 + 1 + 3);
@@ -410,10 +410,10 @@ fn rows_that_lead_nowhere_are_kept_apart() {
     scene.seen.syscall(0, 77, 9_999, 2, 100);
     scene.seen.syscall(OWN_CONTEXT_REF, 1001, READ, 40, 100).unfinished = 1;
     let analysis = scene.analysis();
-    let nowhere = of(&analysis, "", READ);
+    let nowhere = row_of(&analysis, "", READ);
     assert_eq!((nowhere.measures.calls, nowhere.of.is_recorded), (5, false));
     assert_eq!((analysis.syscalls.own.calls, analysis.syscalls.totals.calls), (40, 7));
-    let unknown = of(&analysis, "", 9_999);
+    let unknown = row_of(&analysis, "", 9_999);
     assert_eq!((&*unknown.syscall, unknown.category), ("syscall 9999", Category::Other));
     assert_eq!(analysis.not_seen.syscalls.unfinished, 0);
     let rows = &analysis.syscalls.by_thread;

@@ -6,7 +6,7 @@ use chase_recorder::layout::END_EXIT;
 use chase_recorder::reader::{Recording, SyscallsFile};
 use chase_recorder::syscalls::{BlockedRow, NO_CAUSE, TimedSampleRow};
 
-fn of(builder: &Builder) -> (Timeline, Analysis) {
+fn timeline_of(builder: &Builder) -> (Timeline, Analysis) {
     of_seen(builder, None)
 }
 
@@ -40,7 +40,7 @@ fn calls_are_where_and_in_what_they_were() {
     thread.work(50).enter(outer).work(10).call(inner, 200).call(inner, 99).call(inner, 100).leave();
     thread.mark("half").work(5).call(outer, 150).mark("end").mark("half").end();
     builder.end(END_EXIT, 0);
-    let (timeline, analysis) = of(&builder);
+    let (timeline, analysis) = timeline_of(&builder);
     let expected = [
         ("compress", 50, 409, 0),
         ("alloc", 60, 200, 1),
@@ -72,7 +72,7 @@ fn a_call_that_did_not_return_lasts_to_the_end() {
     let worker = builder.thread("worker");
     builder.timeline(worker).work(100).call(wait, 10).work(100).enter(wait).work(4_000);
     builder.end(END_EXIT, 0);
-    let (timeline, analysis) = of(&builder);
+    let (timeline, analysis) = timeline_of(&builder);
     assert_eq!(calls(&timeline, &analysis, 1), [("pthread_cond_wait".to_owned(), 210, 4_790, 0)]);
     assert!(timeline.lanes[1].calls[0].is_open);
 }
@@ -86,7 +86,7 @@ fn threads_without_events_have_lanes() {
     let main = builder.thread("app");
     builder.timeline(main).call(crc32, 1_000_000).end();
     builder.end(END_EXIT, 0);
-    let (timeline, _) = of(&builder);
+    let (timeline, _) = timeline_of(&builder);
     assert_eq!(timeline.lanes.len(), 1);
     assert!(timeline.lanes[0].calls.is_empty() && timeline.limit_ns.is_none());
     assert_eq!(timeline.lanes[0].end_ns, Ns(1_000_000));

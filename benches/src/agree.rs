@@ -192,13 +192,13 @@ fn objects(runs: &[Shares]) -> BTreeSet<&String> {
     all.into_iter().filter(|name| median(runs, name) >= LEAST).collect()
 }
 
-fn of(run: &Shares, name: &str) -> Share {
+fn share_of(run: &Shares, name: &str) -> Share {
     run.get(name).copied().unwrap_or_default()
 }
 
 fn median(runs: &[Shares], name: &str) -> f64 {
-    let percents: Vec<f64> = runs.iter().map(|run| of(run, name).percent).collect();
-    Spread::of(&percents).map_or(0.0, |spread| spread.median)
+    let percents: Vec<f64> = runs.iter().map(|run| share_of(run, name).percent).collect();
+    Spread::of_values(&percents).map_or(0.0, |spread| spread.median)
 }
 
 /// Each estimate with the median of the runs in which nothing was estimated.
@@ -206,11 +206,11 @@ fn against_all(adaptive: &[Shares], all: &[Shares]) -> Vec<Difference> {
     let mut differences = Vec::new();
     for name in objects(all) {
         let truth = median(all, name);
-        let stated: Vec<f64> = all.iter().map(|run| of(run, name).ci95).collect();
-        let stated = Spread::of(&stated).map_or(0.0, |spread| spread.median);
+        let stated: Vec<f64> = all.iter().map(|run| share_of(run, name).ci95).collect();
+        let stated = Spread::of_values(&stated).map_or(0.0, |spread| spread.median);
         let variance = variance(all, name);
         for run in adaptive {
-            let Share { percent, ci95 } = of(run, name);
+            let Share { percent, ci95 } = share_of(run, name);
             differences.push(Difference {
                 object: name.clone(),
                 points: percent - truth,
@@ -224,13 +224,13 @@ fn against_all(adaptive: &[Shares], all: &[Shares]) -> Vec<Difference> {
 /// That of the runs around their median.
 fn variance(runs: &[Shares], name: &str) -> f64 {
     let middle = median(runs, name);
-    let squares = runs.iter().map(|run| (of(run, name).percent - middle).powi(2));
+    let squares = runs.iter().map(|run| (share_of(run, name).percent - middle).powi(2));
     squares.sum::<f64>() / (runs.len().saturating_sub(1).max(1)) as f64
 }
 
 /// The part of the variance of runs that their intervals don't explain.
 fn unexplained(runs: &[Shares], name: &str) -> f64 {
-    let stated = runs.iter().map(|run| (of(run, name).ci95 / TWO_SIDED_95).powi(2));
+    let stated = runs.iter().map(|run| (share_of(run, name).ci95 / TWO_SIDED_95).powi(2));
     let stated = stated.sum::<f64>() / runs.len().max(1) as f64;
     (variance(runs, name) - stated).max(0.0)
 }
@@ -240,7 +240,7 @@ fn in_pairs(adaptive: &[Shares], all: &[Shares]) -> Vec<Difference> {
     let pair = |name: &String, (a, b): (&Shares, &Shares)| {
         // (Each of the two differs from the others.)
         let differ = TWO_SIDED_95 * (2.0 * unexplained(all, name)).sqrt();
-        let (a, b) = (of(a, name), of(b, name));
+        let (a, b) = (share_of(a, name), share_of(b, name));
         let allowed = a.ci95.hypot(b.ci95).hypot(differ);
         Difference { object: name.clone(), points: a.percent - b.percent, allowed }
     };

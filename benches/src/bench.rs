@@ -254,8 +254,11 @@ impl Running {
         if self.under != Under::Nothing {
             self.check_recording()?;
         }
-        let watched =
-            if self.under.has_companion() { Some(Watched::of(&self.output)?) } else { None };
+        let watched = if self.under.has_companion() {
+            Some(Watched::in_directory(&self.output)?)
+        } else {
+            None
+        };
         // What the companion still has to do is not to be done during the next run.
         watched.as_ref().map_or(Ok(()), Watched::await_rows)?;
         let looked = look(&self.output);

@@ -170,7 +170,7 @@ fn against_reads(
     let added = paired(&chase, &bare, |chase, bare| chase - bare);
     let ratios = paired(&added, &reads, |added, reads| added / reads);
     let all = under == Under::ChaseAll;
-    if all && Spread::of(&ratios).is_some_and(|ratio| ratio.median < TIMED) {
+    if all && Spread::of_values(&ratios).is_some_and(|ratio| ratio.median < TIMED) {
         let why = "less is added than one time stamp read takes, so these calls are not timed";
         return report.failed(PART, &what, Some(bar), why);
     }

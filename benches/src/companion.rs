@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use chase_companion::drain::now_ns;
 use chase_recorder::session::{FILE_NAME, SESSION, idle_since};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -23,7 +24,7 @@ pub(crate) struct Watched {
 
 impl Watched {
     /// That of the run recorded in `output`.
-    pub(crate) fn of(output: &Path) -> Result<Self> {
+    pub(crate) fn in_directory(output: &Path) -> Result<Self> {
         let path = output.join(FILE_NAME);
         let file = File::open(&path).context("no companion has been at work")?;
         Ok(Self { file, path })
@@ -31,7 +32,7 @@ impl Watched {
 
     /// Waits until all is written of a run that has ended.
     pub(crate) fn await_rows(&self) -> Result<()> {
-        let (ended_ns, start) = (monotonic_ns(), Instant::now());
+        let (ended_ns, start) = (now_ns(libc::CLOCK_MONOTONIC), Instant::now());
         // It says when it began to look, and has found no process any more.
         while idle_since(&std::fs::read(&self.path)?).is_none_or(|since| since < ended_ns) {
             if self.file.try_lock_shared().is_ok() {
@@ -87,12 +88,4 @@ impl Drop for Listening {
         }
         let _ = self.0.wait();
     }
-}
-
-/// The clock of what a companion says of itself.
-fn monotonic_ns() -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel fills in the structure.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -104,7 +104,7 @@ fn mean(report: &mut Report, all: &[Ratios]) {
         geometric_means(&all.iter().map(|ratios| of(ratios).clone()).collect::<Vec<_>>())
     };
     let none = means(|ratios| &ratios.none);
-    let Some(noise) = Spread::of(&none) else {
+    let Some(noise) = Spread::of_values(&none) else {
         return report.skipped(PART, MEAN, "there is no figure for any program");
     };
     report.measured(Figure {

@@ -36,7 +36,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let directory = bench.directory(PART)?.join("recordings");
     write(&directory)?;
     let cost = all_of(&program, &directory)?;
-    told(report, &format!("a report of {PROCESSES} recordings"), cost, Vec::new());
+    report_cost(report, &format!("a report of {PROCESSES} recordings"), cost, Vec::new());
 
     let start = Instant::now();
     let status = Command::new(&program).arg("fold").arg(&directory).stdout(Stdio::null()).status();
@@ -54,7 +54,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
         details: vec![("folding all", "s", vec![seconds])],
     });
     let cost = all_of(&program, &directory)?;
-    told(report, "a report of them, folded", cost, vec![("file", "MB", vec![bytes / 1e6])]);
+    report_cost(report, "a report of them, folded", cost, vec![("file", "MB", vec![bytes / 1e6])]);
     fs::remove_dir_all(&directory).context("removing the recordings")?;
     large(bench, &program, &directory, report)
 }
@@ -77,11 +77,11 @@ fn large(bench: &Bench, program: &Path, directory: &Path, report: &mut Report) -
         fs::write(&path, builder.build()).with_context(|| format!("writing {}", path.display()))?;
     }
     let cost = all_of(program, directory)?;
-    told(report, &what, cost, vec![("files", "MB", vec![needed as f64 / 1e6])]);
+    report_cost(report, &what, cost, vec![("files", "MB", vec![needed as f64 / 1e6])]);
     fs::remove_dir_all(directory).context("removing the recordings")
 }
 
-fn told(
+fn report_cost(
     report: &mut Report,
     what: &str,
     cost: Cost,

@@ -159,7 +159,7 @@ impl Recorded<'_> {
         words.extend_from_slice(&work.command);
         let seconds = self.run(work, words);
         // It would stay for the next run, which may be a bare one.
-        if let Ok(watched) = Watched::of(&self.output) {
+        if let Ok(watched) = Watched::in_directory(&self.output) {
             watched.end()?;
         }
         seconds

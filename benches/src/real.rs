@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn the_median_of_the_means_is_the_mean_of_the_medians() {
         let means = geometric_means(&[vec![2.0, 9.0, 1.0], vec![8.0, 8.0]]);
-        let spread = Spread::of(&means).unwrap();
+        let spread = Spread::of_values(&means).unwrap();
         let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
         assert!(near(spread.median, 4.0), "{spread:?}");
         assert!(near(spread.low, 12_f64.sqrt()) && near(spread.high, 44_f64.sqrt()), "{spread:?}");

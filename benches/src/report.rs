@@ -67,12 +67,12 @@ pub(crate) struct Figure {
 impl Report {
     /// A figure that must be at most its bar.
     pub(crate) fn measured(&mut self, figure: Figure) {
-        self.judged(figure, Bar::AtMost);
+        self.measured_against(figure, Bar::AtMost);
     }
 
     /// A figure that must be at least its bar.
     pub(crate) fn measured_at_least(&mut self, figure: Figure) {
-        self.judged(figure, Bar::AtLeast);
+        self.measured_against(figure, Bar::AtLeast);
     }
 
     /// A measurement went wrong, which is as bad as a missed bar.
@@ -116,12 +116,12 @@ impl Report {
         self.rows.push(row);
     }
 
-    fn judged(&mut self, figure: Figure, bar: impl Fn(f64) -> Bar) {
-        let Some(value) = Spread::of(&figure.values) else {
+    fn measured_against(&mut self, figure: Figure, bar: impl Fn(f64) -> Bar) {
+        let Some(value) = Spread::of_values(&figure.values) else {
             return self.failed(figure.part, &figure.what, figure.bar, "no value");
         };
         let detail = |(name, unit, values): (_, _, Vec<f64>)| {
-            Spread::of(&values).map(|value| Detail { name, unit, value })
+            Spread::of_values(&values).map(|value| Detail { name, unit, value })
         };
         let bar = figure.bar.map(bar);
         self.push(Row {

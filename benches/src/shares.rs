@@ -51,7 +51,7 @@ struct Shares {
 
 impl Shares {
     /// Of times or numbers of samples; `left_out` is more of the same.
-    fn of(mut objects: BTreeMap<String, f64>, left_out: f64, samples: f64) -> Self {
+    fn from_sums(mut objects: BTreeMap<String, f64>, left_out: f64, samples: f64) -> Self {
         let sum: f64 = objects.values().sum();
         objects.values_mut().for_each(|value| *value *= 100.0 / sum);
         Self { objects, left_out: 100.0 * left_out / (sum + left_out), samples }
@@ -250,7 +250,7 @@ fn widest(perf: &[Shares], chase: &[Shares]) -> Result<Widest> {
     for name in &names {
         let (perf_has, chase_has) = (of(perf, name), of(chase, name));
         let mut apart: Vec<f64> = perf_has.iter().zip(&chase_has).map(|(p, c)| c - p).collect();
-        let Some(median) = Spread::of(&apart).map(|spread| spread.median) else { continue };
+        let Some(median) = Spread::of_values(&apart).map(|spread| spread.median) else { continue };
         if widest.as_ref().is_some_and(|(most, _)| *most >= median.abs()) {
             continue;
         }
@@ -287,7 +287,7 @@ mod tests {
 
     fn shares(of: &[(&str, f64)], left_out: f64) -> Shares {
         let objects = of.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
-        Shares::of(objects, left_out, 100.0)
+        Shares::from_sums(objects, left_out, 100.0)
     }
 
     #[test]

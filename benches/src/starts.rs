@@ -177,7 +177,7 @@ impl Start<'_> {
         let run = self.bench.run(Under::Nothing, &words)?;
         if preloaded == Preloaded::ChaseStarts {
             // It may still be getting ready, for nobody.
-            Watched::of(output)?.end()?;
+            Watched::in_directory(output)?.end()?;
         }
         drop(listening);
         let has = |end: &str| -> Result<bool> {

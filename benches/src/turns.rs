@@ -20,7 +20,7 @@ pub(crate) struct Spread {
 
 impl Spread {
     /// `None` without values.
-    pub(crate) fn of(values: &[f64]) -> Option<Self> {
+    pub(crate) fn of_values(values: &[f64]) -> Option<Self> {
         let [low, median, high] = quantiles(values, [0.25, 0.5, 0.75])?;
         Some(Self { median, low, high, rounds: values.len() })
     }
@@ -135,11 +135,11 @@ mod tests {
 
     #[test]
     fn quartiles_lie_between_values_where_they_must() {
-        let spread = Spread::of(&[4.0, 1.0, 3.0, 2.0]).unwrap();
+        let spread = Spread::of_values(&[4.0, 1.0, 3.0, 2.0]).unwrap();
         assert_eq!(spread, Spread { median: 2.5, low: 1.75, high: 3.25, rounds: 4 });
-        let single = Spread::of(&[7.0]).unwrap();
+        let single = Spread::of_values(&[7.0]).unwrap();
         assert_eq!((single.low, single.median, single.high), (7.0, 7.0, 7.0));
-        assert_eq!(Spread::of(&[]), None);
+        assert_eq!(Spread::of_values(&[]), None);
     }
 
     #[test]

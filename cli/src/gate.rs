@@ -1,7 +1,7 @@
 //! Limits for figures (`--fail-if`): whether a run, or what changed between two, is as it should be.
 
 mod figure;
-mod told;
+mod output;
 
 use anyhow::Context;
 use chase_analyzer::Analysis;
@@ -67,13 +67,13 @@ pub(crate) fn is_failed(
     before: Option<&[Analysis]>,
     after: &[Analysis],
 ) -> anyhow::Result<bool> {
-    let verdicts = arguments.fail_if.iter().map(|condition| judge(condition, before, after));
+    let verdicts = arguments.fail_if.iter().map(|condition| check(condition, before, after));
     let verdicts = verdicts.collect::<anyhow::Result<Vec<_>>>()?;
-    told::tell(&verdicts);
+    output::print(&verdicts);
     if let Some(path) = &arguments.verdicts {
         let text = match path.extension().is_some_and(|it| it == "xml") {
-            true => told::junit(&verdicts, arguments.fail_if_unclear)?,
-            false => told::json(&verdicts),
+            true => output::junit(&verdicts, arguments.fail_if_unclear)?,
+            false => output::json(&verdicts),
         };
         std::fs::write(path, text).with_context(|| format!("can't write {}", path.display()))?;
     }
@@ -87,7 +87,7 @@ impl Verdict<'_> {
     }
 }
 
-fn judge<'a>(
+fn check<'a>(
     condition: &'a Condition,
     before: Option<&[Analysis]>,
     after: &[Analysis],

@@ -81,11 +81,11 @@ impl Report {
         drop(progress);
         let places = Places::new(cli.source.debug_dir.clone());
         let process = cli.source.process;
-        Ok(Self { runs, process, ..Self::of(paths, loaded, analysis, places) })
+        Ok(Self { runs, process, ..Self::of_analysis(paths, loaded, analysis, places) })
     }
 
     /// A run that was read and analysed.
-    pub(crate) fn of(
+    pub(crate) fn of_analysis(
         paths: Vec<PathBuf>,
         loaded: Loaded,
         analysis: Analysis,

@@ -1,4 +1,4 @@
-/* Who is traced: the beginning and end of processes and threads, and who may be. */
+/* Which threads are traced: beginnings and ends of processes and threads, and which processes may be traced. */
 #pragma once
 
 #include "rows.h"

@@ -94,8 +94,8 @@ INLINE void add_error(struct row *row, u64 number)
 	}
 }
 
-/* The thread has been on the CPU until now. It is the one that was interrupted, or that is switched away from;
- * or this is said by itself. (With a row of its own in `state`: a sample may come in the middle of row_for.) */
+/* The thread has been on the CPU until now. It is the thread that was interrupted, that is being switched out,
+ * or that calls this itself. (With a row of its own in `state`: a sample may come in the middle of row_for.) */
 INLINE void add_on_cpu(struct state *state, u64 now)
 {
 	u32 number = state->cpu_row;

@@ -67,7 +67,7 @@ struct row {
 	u64 histogram[BUCKETS]; /* bucket i: below 2^(FIRST_BUCKET+i) ns, the last has no limit */
 };
 
-/* A row of turns: of what one thread did from the end of each of its waits for descriptors to the beginning of the next one of the same loop. */
+/* A row of turns of one thread: a turn is from the end of a wait for descriptors to the beginning of the next wait of the same loop. */
 struct turns {
 	u32 process, tid; /* as in a row */
 	u32 descriptor;   /* of epoll or of io_uring, or NO_DESCRIPTOR */

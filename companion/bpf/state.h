@@ -78,7 +78,7 @@ struct {
 	TYPE(value, struct block);
 } blocks SEC(".maps");
 
-/* Of the thread that last made a syscall on a CPU. A switch forgets it. */
+/* The thread that last made a syscall on a CPU. A switch clears it. */
 struct running {
 	u64 registers;
 	u32 place;

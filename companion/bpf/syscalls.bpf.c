@@ -160,7 +160,7 @@ int sys_enter(u64 *arguments)
 	if (!state->narrates)
 		return 0;
 	note_read(state, regs);
-	/* Of these, nothing is left to be told afterwards. */
+	/* These do not return, so nothing can be recorded of them afterwards. */
 	if (number == NR_EXECVE || number == NR_EXECVEAT || number == NR_EXIT || number == NR_EXIT_GROUP)
 		narrate(state, regs, 0, 1);
 	return 0;
@@ -260,7 +260,7 @@ int sched_switch(u64 *arguments)
 	return 0;
 }
 
-/* In the waker, or in an interrupt of whoever runs. */
+/* Runs in the waker, or in an interrupt of any thread that is running. */
 SEC("tp_btf/sched_waking")
 int sched_waking(u64 *arguments)
 {

@@ -1,5 +1,5 @@
-/* Turns of event loops: what a thread does from the end of a wait for descriptors to the beginning of its next one. Whoever it serves
- * waits meanwhile. */
+/* Turns of event loops: what a thread does from the end of a wait for descriptors to the beginning of its next one. Its clients
+ * wait meanwhile. */
 #pragma once
 
 #include "rows.h"

@@ -5,7 +5,7 @@
 
 #define UNIT 128
 
-/* Of what chase itself does; OWN_CONTEXT_REF in the file's format. */
+/* The context of chase's own work; OWN_CONTEXT_REF in the file's format. */
 #define OWN_CONTEXT 1
 
 /* Called in the thread's own memory: it is current, or just being switched away from. */

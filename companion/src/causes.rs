@@ -14,7 +14,7 @@ use crate::shared::{PROCESS_FREE, PROCESSES, Process, WAKER_PROCESS, WAKER_THREA
 /// `futex(2)`, whose object is an address.
 const FUTEX: u32 = 202;
 
-/// What was written of a cause: of waits that have everything in common.
+/// What was written of a cause, which is a set of waits that agree in everything.
 #[derive(Debug)]
 struct Written {
     place: Option<Place>,

@@ -473,8 +473,9 @@ pub(crate) fn recording_header(path: &Path) -> io::Result<Header> {
     if header.magic == MAGIC { Ok(header) } else { Err(refused()) }
 }
 
-/// Reads a clock in ns. The eBPF program reads `CLOCK_MONOTONIC`.
-pub(crate) fn now_ns(clock: libc::clockid_t) -> u64 {
+/// Reads a clock in ns. The eBPF program and the session's file use `CLOCK_MONOTONIC`.
+#[must_use]
+pub fn now_ns(clock: libc::clockid_t) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel fills in the structure.
     unsafe { libc::clock_gettime(clock, &raw mut now) };

@@ -31,6 +31,7 @@ pub mod perf;
 pub mod privilege;
 pub mod program;
 pub mod rate;
+mod recordings;
 pub mod samples;
 pub mod session;
 pub mod shared;

@@ -7,7 +7,7 @@ use chase_format::syscalls::LongTurnRow;
 use crate::file::SyscallsFile;
 use crate::shared::Turn;
 
-/// The maximum number of long turns of a process: 0.8 MB of its file. Later ones are in the sums alone.
+/// The maximum number of long turns of a process: 0.8 MB of its file. Later ones are only in the sums.
 const MOST: u32 = 1 << 14;
 
 /// Long turns of one process that are not written yet.

@@ -15,9 +15,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use chase_companion::calibrate::{Cost, untraced_ns};
-use chase_companion::drain::{Drain, Traced};
+use chase_companion::drain::{Drain, Traced, now_ns};
 use chase_companion::error::Error;
 use chase_companion::others::{self, DISMISS};
+use chase_companion::privilege::may_load;
 use chase_companion::program::Program;
 use chase_companion::rate::Rate;
 use chase_companion::session::Session;
@@ -92,7 +93,7 @@ struct Arguments {
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// Whether to end as soon as there is nobody to watch.
+/// Whether to end as soon as there is nothing to watch.
 static DISMISSED: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn leave_when_idle(_: i32) {
@@ -127,7 +128,7 @@ fn generate(directory: &Path) -> ExitCode {
     match chase_manual::generate(Arguments::command(), directory) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // There is nobody left to read it if standard error is closed.
+            // If standard error is closed, nothing reads it.
             let _ = writeln!(io::stderr(), "chase-companion: {}: {error}", directory.display());
             ExitCode::FAILURE
         }
@@ -142,7 +143,7 @@ fn seconds(text: &str) -> Result<Duration> {
     Ok(Duration::try_from_secs_f64(text.parse()?)?)
 }
 
-/// Writes a line to whoever started the companion, or to `companion.log` if that one is gone.
+/// Writes a line to the process that started the companion, or to `companion.log` if that process has ended.
 fn report_line(arguments: &Arguments, line: &str) {
     let written = match arguments.ready_fd {
         // SAFETY: the caller passed the descriptor to be used; it is not closed here.
@@ -157,7 +158,7 @@ fn report_line(arguments: &Arguments, line: &str) {
             File::options().append(true).create(true).mode(0o600).custom_flags(flags).open(log)?;
         writeln!(log, "{line}")
     });
-    // There is nobody left to read it.
+    // Nothing reads it any more.
     let _ = written;
 }
 
@@ -190,33 +191,8 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(pid) = arguments.watch {
         watcher.follow(pid).map_err(anyhow::Error::from_boxed)?;
     }
-    // Signals that a terminal sends to all processes are for the application, whose end is still to be recorded. A
-    // limit on file sizes shows as an error of the write.
-    for (signal, handler) in [
-        (libc::SIGTERM, stop as Handler),
-        (DISMISS, leave_when_idle),
-        (libc::SIGINT, pass),
-        (libc::SIGHUP, pass),
-        (libc::SIGXFSZ, pass),
-    ] {
-        // SAFETY: the handlers store a flag, or do nothing.
-        unsafe { libc::signal(signal, handler as libc::sighandler_t) };
-    }
-    // Who started this may have blocked signals for itself.
-    // SAFETY: the kernel reads an empty set.
-    unsafe {
-        let none: libc::sigset_t = std::mem::zeroed();
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
-    }
-    let place = || format!("can't announce the session in {}", arguments.output.display());
-    let announced = match arguments.lock_fd {
-        // SAFETY: who started this passed the descriptor to be used and closed here.
-        Some(fd) => Session::adopt(unsafe { File::from_raw_fd(fd) }, said.clone()).map(Some),
-        None => Session::announce(&arguments.output, said.clone()),
-    };
-    let Some(announced) = announced.with_context(place)? else {
-        bail!("another companion is at work in {}", arguments.output.display());
-    };
+    handle_signals();
+    let announced = announce(arguments, &said)?;
     let mut child = None;
     if let [name, rest @ ..] = arguments.command.as_slice() {
         let mut command = Command::new(name);
@@ -234,27 +210,76 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         later.extend(give_up_rights(&mut *watcher));
         let answer = if said.starts_with(SAMPLES) { &said } else { "ready" };
         match arguments.ready_fd {
-            // Whoever started the companion may have stopped waiting.
+            // The process that started the companion may have stopped waiting.
             // SAFETY: as in `report_line`.
             Some(fd) => drop(writeln!(unsafe { File::from_raw_fd(fd) }, "{answer}")),
             None => report_line(arguments, answer),
         }
     }
-    let (patience, linger) = (arguments.patience, arguments.linger);
-    let status = watch(&mut *watcher, &announced, child, patience, linger)?;
-    announced.close()?;
+    let status = watch_to_the_end(&mut *watcher, &announced, child, arguments)?;
+    report_what_is_missing(arguments, &*watcher, later);
+    Ok(status)
+}
+
+fn handle_signals() {
+    // Signals that a terminal sends to all processes are for the application, whose end is still to be recorded. A
+    // limit on file sizes shows as an error of the write.
+    for (signal, handler) in [
+        (libc::SIGTERM, stop as Handler),
+        (DISMISS, leave_when_idle),
+        (libc::SIGINT, pass),
+        (libc::SIGHUP, pass),
+        (libc::SIGXFSZ, pass),
+    ] {
+        // SAFETY: the handlers store a flag, or do nothing.
+        unsafe { libc::signal(signal, handler as libc::sighandler_t) };
+    }
+    // The process that started the companion may have blocked signals for itself.
+    // SAFETY: the kernel reads an empty set.
+    unsafe {
+        let none: libc::sigset_t = std::mem::zeroed();
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
+    }
+}
+
+/// Writes the session's file, from which processes know of this companion.
+fn announce(arguments: &Arguments, said: &str) -> Result<Session> {
+    let output = arguments.output.display();
+    let announced = match arguments.lock_fd {
+        // SAFETY: the process that started the companion passed the descriptor to be used and closed here.
+        Some(fd) => Session::adopt(unsafe { File::from_raw_fd(fd) }, said.to_owned()).map(Some),
+        None => Session::announce(&arguments.output, said.to_owned()),
+    };
+    announced
+        .with_context(|| format!("can't announce the session in {output}"))?
+        .with_context(|| format!("another companion is at work in {output}"))
+}
+
+/// Watches as long as the arguments say, and then the processes that have sent their hello in the last moment.
+fn watch_to_the_end(
+    watcher: &mut dyn Watcher,
+    session: &Session,
+    child: Option<Child>,
+    arguments: &Arguments,
+) -> Result<ExitCode> {
+    let status = watch(watcher, session, child, arguments.patience, arguments.linger)?;
+    session.close()?;
     sleep(LAST_LOOK);
-    // A process may have sent its hello in the last moment.
     while watcher.round().live > 0 && !STOP.load(Ordering::Relaxed) {
         // Another companion may accept hellos by now; these processes are ours.
-        let again = announced.reopen()?;
-        watch(&mut *watcher, &announced, None, Duration::ZERO, Duration::ZERO)?;
+        let again = session.reopen()?;
+        watch(watcher, session, None, Duration::ZERO, Duration::ZERO)?;
         if again {
-            announced.close()?;
+            session.close()?;
         }
         sleep(LAST_LOOK);
     }
     watcher.stop();
+    Ok(status)
+}
+
+/// Tells the user what could not be recorded. `later`: lines from the start.
+fn report_what_is_missing(arguments: &Arguments, watcher: &dyn Watcher, later: Vec<String>) {
     if let Some((path, error)) = watcher.failure() {
         report_line(
             arguments,
@@ -267,7 +292,6 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     for (count, what) in watcher.left_out().into_iter().filter(|(count, _)| *count > 0) {
         report_line(arguments, &format!("chase: left out: {count} {what}"));
     }
-    Ok(status)
 }
 
 /// The result of starting.
@@ -288,7 +312,7 @@ fn give_up_rights(watcher: &mut dyn Watcher) -> Option<String> {
 
 /// Starts the eBPF program, or, if that is not possible, only takes samples.
 fn begin(arguments: &Arguments, session: u64, user: u32, rate: Rate) -> Result<Begun> {
-    // Measuring, and trying to load it in vain, would take longer than a program waits.
+    // If the program can't be loaded anyway, measuring and trying would take longer than a process waits.
     let started = if may_load() {
         let before_ns = untraced_ns();
         Program::start(session, user).map(|program| (program, before_ns))
@@ -310,22 +334,6 @@ fn begin(arguments: &Arguments, session: u64, user: u32, rate: Rate) -> Result<B
             }
         }
     }
-}
-
-/// Whether this process has the capabilities needed to load tracing programs.
-fn may_load() -> bool {
-    const SYS_ADMIN: u32 = 21;
-    const PERFMON: u32 = 38;
-    const BPF: u32 = 39;
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let Some(effective) = effective.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok())
-    else {
-        // Unknown; the kernel will decide.
-        return true;
-    };
-    let has = |capability: u32| effective >> capability & 1 == 1;
-    has(SYS_ADMIN) || has(BPF) && has(PERFMON)
 }
 
 fn trace(
@@ -366,7 +374,7 @@ fn watch(
     let mut said_idle = false;
     let mut status = ExitCode::SUCCESS;
     loop {
-        let round_ns = monotonic_ns();
+        let round_ns = now_ns(libc::CLOCK_MONOTONIC);
         let found = watcher.round();
         if found.live + found.ended > 0 {
             (any, latest) = (true, Instant::now());
@@ -419,14 +427,6 @@ fn own_limits() {
         }
         libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const all);
     }
-}
-
-/// Reads the clock used in `companion.session`.
-fn monotonic_ns() -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel fills in the structure.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 fn random() -> Result<u64> {

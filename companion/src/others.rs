@@ -1,19 +1,20 @@
-//! Other companions: those that only linger for a next run slow all system calls of the machine, also those of a run that has a companion of its own.
+//! Other companions on this machine. One that only waits for a next run still slows all system calls of the machine, and so
+//! those of a run with a companion of its own.
 
 use std::fs;
 
-/// Asks a companion to end as soon as it has nobody to watch.
+/// The signal that asks a companion to end as soon as it has nothing to watch.
 pub const DISMISS: i32 = libc::SIGUSR1;
-/// As the kernel has it, of at most 15 characters.
+/// The companion's name as the kernel stores it, in at most 15 characters.
 const NAME: &str = "chase-companion";
 
-/// Asks all others that are this user's to end as soon as they have nobody to watch.
+/// Asks this user's other companions to end as soon as they have nothing to watch.
 pub fn dismiss() {
     let own = std::process::id() as i32;
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     for pid in pids.filter(|&pid| pid != own && is_companion(pid)) {
-        // SAFETY: it is sent to one that handles it; of another user, the kernel refuses.
+        // SAFETY: the process handles the signal. For another user's process, the kernel refuses.
         unsafe { libc::kill(pid, DISMISS) };
     }
 }

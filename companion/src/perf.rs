@@ -75,7 +75,7 @@ impl Event {
         Self::open_with(tid as i32, cpu as i32, hz, flags | COMM_EXEC | SAMPLE_ID_ALL)
     }
 
-    /// Takes `hz` samples per second of the calling thread, which nobody reads.
+    /// Takes `hz` samples per second of the calling thread, which are not read.
     ///
     /// # Errors
     /// As for [`Event::open`].

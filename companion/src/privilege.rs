@@ -1,18 +1,27 @@
-//! Gives up what the companion may do, as soon as it has no more use for it.
+//! What the companion may do, which it gives up as soon as it has no more use for it.
 
 use std::io;
 
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
-/// What is used as long as processes are watched. Recordings and lists of generated code of root's processes may be in anybody's
-/// directories, and `/proc` shows the mappings of a process only to one with as many capabilities, or with the one for tracing.
+/// The capabilities that are needed as long as processes are watched. Recordings and lists of generated code may be in directories of
+/// any user, and `/proc` shows a process's mappings only to a process with the same capabilities, or with that for tracing.
 const KEPT: CapabilitySet = CapabilitySet::DAC_OVERRIDE
     .union(CapabilitySet::DAC_READ_SEARCH)
     .union(CapabilitySet::SYS_PTRACE);
 
-/// Gives up, for good, all capabilities that watching does not need once the eBPF program is attached. Before Linux 5.19, changing the
-/// program's maps needs one; `can_go_on` tells whether it works without. What other programs may do that are started later by `exec` is
-/// left as it is.
+/// Whether this process has the capabilities for loading tracing programs. (If they can't be read, the kernel decides.)
+#[must_use]
+pub fn may_load() -> bool {
+    let both = CapabilitySet::BPF | CapabilitySet::PERFMON;
+    capabilities(None).map_or(true, |own| {
+        own.effective.contains(CapabilitySet::SYS_ADMIN) || own.effective.contains(both)
+    })
+}
+
+/// Once the eBPF program is attached: gives up, for good, all capabilities that watching does not need. Before Linux 5.19, changing the
+/// program's maps needs one; `can_go_on` returns whether it works without. The rights of programs that are started later by `exec`
+/// are not changed.
 ///
 /// # Errors
 /// If the kernel refuses.
@@ -22,7 +31,7 @@ pub fn give_up(can_go_on: impl FnOnce() -> bool) -> io::Result<()> {
         true => CapabilitySet::BPF,
         false => CapabilitySet::SYS_ADMIN,
     };
-    // What is not effective at the moment can be again, as long as it is permitted.
+    // A capability that is permitted can be made effective again.
     let hold = |effective, permitted| {
         let inheritable = CapabilitySet::empty();
         set_capabilities(None, CapabilitySets { effective, permitted, inheritable })

@@ -12,6 +12,7 @@ use bytemuck::{Pod, Zeroable};
 
 pub use crate::error::Error;
 use crate::mapping::Mapping;
+use crate::privilege::may_load;
 use crate::shared::{
     Interval, PROCESSES, Process, ROWS, Row, Sample, SingleSyscall, Totals, Turn, WAITS, Wait,
     WaitKey,
@@ -89,16 +90,6 @@ fn most_threads() -> u32 {
     text.trim().parse().unwrap_or(LARGEST)
 }
 
-/// Whether loading may succeed: otherwise, reading the kernel's types would be in vain.
-fn has_capabilities() -> bool {
-    const ADMIN: u64 = 1 << 21;
-    const PERFMON_AND_BPF: u64 = 1 << 38 | 1 << 39;
-    let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let effective = line.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok());
-    effective.is_none_or(|all| all & ADMIN != 0 || all & PERFMON_AND_BPF == PERFMON_AND_BPF)
-}
-
 /// Whether any error in the chain means that permission is missing.
 fn is_permission(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut at = Some(error);
@@ -119,7 +110,8 @@ impl Program {
     /// # Errors
     /// If there is no BTF or no permission, or if the kernel refuses.
     pub fn start(session: u64, owner: u32) -> Result<Self, Error> {
-        if !has_capabilities() {
+        if !may_load() {
+            // (Reading the kernel's types takes long.)
             return Err(Error::NotPermitted);
         }
         let btf = types::of_kernel(OBJECT)?;

@@ -1,24 +1,23 @@
 //! When samples were taken, to be written into the file of their process.
 //!
-//! All of a process's first 32,768 samples are noted, of the next ones half, then a quarter, and so on. Which ones is
-//! random, since the timers of several CPUs fire by turns: every second sample might be always of the same thread.
+//! The times of a process's first 32,768 samples are all recorded, then those of half of the samples, then of a quarter, and so on.
+//! They are chosen at random, since the timers of several CPUs fire by turns: every second sample might always be of one thread.
 
 use chase_format::syscalls::TimedSampleRow;
 
-/// After so many notes the samples are noted half as often: 512 kB of the file.
+/// After this many recorded times (512 kB of the file), times are recorded half as often.
 const AT_ONCE: u32 = 1 << 15;
-/// The most that a note may stand for.
+/// The maximum number of samples that one recorded time may stand for.
 const MOST: u16 = 1 << 15;
-/// So many samples are awaited before any is written, so that the files of short processes stay small. Their whole lives
-/// are moments.
+/// Nothing is written before there are this many samples, so that the files of short processes stay small.
 const FEWEST: usize = 16;
 
-/// Times of samples of one process that are not written yet. `K` tells what a sample found.
+/// Times of samples of one process that are not written yet. `K` says what a sample found.
 #[derive(Debug)]
 pub struct TimedSamples<K> {
     waiting: Vec<(K, TimedSampleRow)>,
     is_begun: bool,
-    /// Notes until the samples are noted half as often.
+    /// How many more times are recorded until they are recorded half as often.
     left: u32,
     stands_for: u16,
     random: u64,

@@ -9,16 +9,17 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use aya::util::online_cpus;
 use bytemuck::Zeroable;
-use chase_format::layout::{EXTENSION, Header};
+use chase_format::layout::Header;
 use chase_format::syscalls::{STATE_COMPLETE, SyscallsHeader};
+use chase_logic::proc::process_start;
 
-use crate::drain::{boot_id, now_ns, path_of, realtime_of, recording_header};
+use crate::drain::{boot_id, now_ns, path_of, realtime_of};
 use crate::file::{Place, SyscallsFile};
 use crate::perf::{Event, Record, Ring, What};
+use crate::recordings::Recordings;
 use crate::samples::Samples;
 use crate::shared::{ON_CPU, PROCESS_EXECED, PROCESS_GREETED, Process, Row, Sample};
 use crate::watcher::{Found, Watcher};
@@ -93,9 +94,8 @@ pub struct Unprivileged {
     ended: Vec<Image>,
     /// Records too new to be processed, since earlier ones of other CPUs may follow.
     pending: Vec<Record>,
-    /// The modification time of the directory, and the recordings found there.
-    changed: Option<SystemTime>,
-    recordings: HashSet<PathBuf>,
+    recordings: Recordings,
+    boot_id: [u8; 16],
     lost: u64,
     rounds: u64,
     failed: Option<(PathBuf, io::Error)>,
@@ -118,8 +118,8 @@ impl Unprivileged {
             living: HashMap::new(),
             ended: Vec::new(),
             pending: Vec::new(),
-            changed: None,
-            recordings: HashSet::new(),
+            recordings: Recordings::default(),
+            boot_id: boot_id(),
             lost: 0,
             rounds: 0,
             failed: None,
@@ -237,32 +237,9 @@ impl Unprivileged {
     /// Looks for new recordings that began before `until_ns`: the kernel would have reported their processes by now
     /// if they were watched.
     fn find_recordings(&mut self, until_ns: u64) {
-        let changed = fs::metadata(&self.directory).and_then(|metadata| metadata.modified()).ok();
-        if changed.is_some() && changed == self.changed {
-            return;
+        for (path, header) in self.recordings.find_new(&self.directory, self.boot_id, until_ns) {
+            self.found(&path, &header);
         }
-        let Ok(entries) = fs::read_dir(&self.directory) else { return };
-        let mut is_whole = true;
-        for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
-            let is_recording = path.extension().is_some_and(|extension| extension == EXTENSION);
-            if !is_recording || self.recordings.contains(&path) {
-                continue;
-            }
-            // It may have no header yet.
-            match recording_header(&path) {
-                Ok(header) if header.clock_start.monotonic_ns > until_ns => is_whole = false,
-                Ok(header) => {
-                    self.found(&path, &header);
-                    self.recordings.insert(path);
-                }
-                Err(_) => is_whole = false,
-            }
-        }
-        // More files may be created within the resolution of the directory's modification time.
-        let is_old = changed.is_some_and(|changed| {
-            changed.elapsed().is_ok_and(|elapsed| elapsed.as_millis() > 100)
-        });
-        self.changed = changed.filter(|_| is_whole && is_old);
     }
 
     fn found(&mut self, path: &Path, header: &Header) {
@@ -279,8 +256,8 @@ impl Unprivileged {
             image.is_recorded_in(path, header);
             return;
         }
-        let is_it = start_of(header.pid).is_some_and(|start| start == header.process_start);
-        if header.boot_id != boot_id() || !is_it {
+        let stat = fs::read(format!("/proc/{}/stat", header.pid)).unwrap_or_default();
+        if stat.is_empty() || process_start(&stat) != header.process_start {
             return;
         }
         // This is the recording of an image that began before it was watched.
@@ -484,11 +461,4 @@ fn on_cpu_ns(pid: u32, tid: u32) -> io::Result<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat"))?;
     let first = text.split(' ').next().and_then(|number| number.parse().ok());
     first.ok_or_else(|| io::ErrorKind::InvalidData.into())
-}
-
-/// Reads when a process was started, in clock ticks since boot: field 22 of `stat`.
-fn start_of(pid: u32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, behind_name) = text.rsplit_once(')')?;
-    behind_name.split_ascii_whitespace().nth(19)?.parse().ok()
 }

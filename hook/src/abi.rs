@@ -190,11 +190,11 @@ pub(crate) const FRAMED_KEY: u32 = SAMPLED | FRAMED;
 pub(crate) static CLOCK_LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// The time at which the clock was stopped; 0 while it runs.
 pub(crate) static FROZEN_TICKS: AtomicU64 = AtomicU64::new(0);
-/// Calls that took at least so many ticks are recorded by the slow half of the exit. The maximum as long as nobody
-/// needs to know more about long calls.
+/// Calls that took at least this many ticks are recorded by the slow half of the exit. The maximum value if nothing more is
+/// recorded of long calls.
 pub(crate) static LONG: AtomicU64 = AtomicU64::new(u64::MAX);
-/// The call path itself records each call that took fewer ticks as an event; 0: none. At most the duration from which
-/// threads ask about the call, and below which durations have buckets of their own in histograms.
+/// The call path itself records each call that took fewer ticks than this as an event; 0: none. At most the duration from which
+/// threads ask for their time off the CPU, and at most the longest with a histogram bucket of its own.
 pub(crate) static EVENTS_BELOW: AtomicU64 = AtomicU64::new(0);
 /// Durations below this many ticks have their bucket looked up by the call path: [`SHORT`], or 0 to send all calls to
 /// the slow half.

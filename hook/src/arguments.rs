@@ -1,4 +1,4 @@
-//! Which slots have an argument that tells how much work a call does, or on what; and the value of that argument in a
+//! Which slots have an argument that says how much work a call does, or on what; and the value of that argument in a
 //! call.
 
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -35,8 +35,8 @@ pub(crate) fn describe(slot: usize, name: &[u8]) {
     }
 }
 
-/// Forgets which arguments there are, when chase attaches again to record none. (An import that was described before has none
-/// from then on.)
+/// Removes all arguments, when chase attaches again and is not to record them. (Imports that were described before have
+/// no argument from then on.)
 pub(crate) fn forget() {
     ARGUMENTS.iter().for_each(|word| word.store(0, Ordering::Relaxed));
 }

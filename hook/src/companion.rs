@@ -1,7 +1,7 @@
 //! The companion: another process, which observes by eBPF what system calls are made in which context.
 //!
-//! The file `companion.session` in the directory of the recordings says which companion listens. Whoever holds its
-//! lock (`flock`) is the companion, or is starting it. The first process of a run takes the lock, starts a companion
+//! The file `companion.session` in the directory of the recordings says which companion listens. The process
+//! that holds its lock (`flock`) is the companion, or is starting it. The first process of a run takes the lock, starts a companion
 //! as an orphan and passes the lock on to it; other processes wait for the file's contents (`chase_logic::handshake`). A process makes itself
 //! known by a handshake, the *hello*: a `prctl` that the kernel refuses and that the companion's program observes
 //! (`companion/bpf/shared.h`).

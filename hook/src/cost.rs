@@ -23,9 +23,9 @@ const UNMAPPING_FAULTS: u64 = 8;
 /// were measured in their children.)
 const COPYING_FAULTS: u64 = 8;
 
-/// At a process's end, the kernel takes as long for this many pages as for one page fault at its start; for the first
-/// [`ENDING_PAGES`], since it is less for each of many. (Of the kernel's work for `true`, by samples, page faults took
-/// 122 µs of 399, and its end 80.)
+/// Freeing this many pages at a process's end takes the kernel as long as one page fault at its start. Only the first
+/// [`ENDING_PAGES`] are counted, since each of many takes less. (Samples of the kernel's work for `true`, 399 µs in all: page faults
+/// 122 µs, the end of the process 80 µs.)
 const ENDING_PART: u64 = 8;
 const ENDING_PAGES: u64 = 400;
 /// The average cost of a page fault at the start.
@@ -78,8 +78,8 @@ pub(crate) fn thread_ns() -> u64 {
     if sys::is_confined_here() { 0 } else { sys::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID) }
 }
 
-/// Adds the time for which it lives to the recording's cost after the start. (It is a few microseconds, by the clock
-/// of calls: asking the kernel for the processor time would take as long.)
+/// Adds the time while this lives to the recording's cost after the start, for work of a few microseconds. (It is measured by the
+/// clock of calls: asking the kernel for the processor time would take as long as the work.)
 pub(crate) struct Later(u64);
 
 impl Later {
@@ -95,8 +95,8 @@ impl Drop for Later {
     }
 }
 
-/// The same for work at the start or end of the image, or when an object is loaded, by the thread's processor time.
-/// Adds the processor time for which it lives to the recording's cost of start and end.
+/// Adds the thread's processor time while this lives to the recording's cost of start and end: for work at the start or end of
+/// the image, or when an object is loaded.
 pub(crate) struct Start(u64);
 
 impl Start {
@@ -111,7 +111,7 @@ impl Drop for Start {
     }
 }
 
-/// The same for a fork's child, plus what the kernel did with the hook's memory.
+/// Like [`Start`], for a fork's child: also adds the kernel's work to copy the hook's memory.
 pub(crate) struct Fork(Spent);
 
 impl Fork {

@@ -159,16 +159,18 @@ impl Objects {
     /// Prepares for reading the list that the executable's image points to. Returns false if it points to none, or if
     /// there is no memory.
     pub(crate) fn open(&mut self, executable: &Image, vdso: usize, path: &'static [u8]) -> bool {
-        // (An attempt that failed may have left some.)
+        // (An attempt that failed may have left some, and the memory for them.)
         (self.count, self.range_count) = (0, 0);
         self.list = ptr::with_exposed_provenance(executable.debug_address());
         self.vdso = vdso;
         self.executable_path = path;
-        let objects_len = OBJECTS * size_of::<Object>();
-        let memory = sys::map_anonymous(objects_len + OBJECTS * size_of::<(usize, usize, u32)>());
-        self.objects = memory.cast();
-        self.ranges = memory.wrapping_add(objects_len).cast();
-        !self.list.is_null() && !memory.is_null()
+        if self.objects.is_null() {
+            let objects_len = OBJECTS * size_of::<Object>();
+            let ranges_len = OBJECTS * size_of::<(usize, usize, u32)>();
+            self.objects = sys::map_anonymous(objects_len + ranges_len).cast();
+            self.ranges = self.objects.wrapping_byte_add(objects_len).cast();
+        }
+        !self.list.is_null() && !self.objects.is_null()
     }
 
     pub(crate) fn all(&self) -> &[Object] {
@@ -282,19 +284,8 @@ impl Objects {
     ) -> bool {
         // SAFETY: vouched for by `refresh`.
         let entry = unsafe { &*map };
-        let known = self.all().iter().position(|object| {
-            object.loaded
-                && object.map == map
-                && object.image.dynamic_address() == entry.dynamic
-                && object.image.bias == entry.bias
-        });
-        if let Some(object) = known.and_then(|id| self.get_mut(id as u32)) {
-            if object.is_patched() {
-                object.seen = true;
-                return true;
-            }
-            // It was unloaded and loaded again at the same address unnoticed.
-            object.retire();
+        if self.is_still_loaded(map, entry) {
+            return true;
         }
         let is_executable = entry.dynamic == executable.dynamic_address();
         let image = if is_executable {
@@ -328,20 +319,7 @@ impl Objects {
             (false, false) => c_bytes(entry.name),
         };
         let id = self.count as u32;
-        // The list has the object that dlopen was called for first, then its dependencies.
-        let root = match self.all().last() {
-            Some(last)
-                if new_flags & OBJECT_DLOPENED != 0
-                    && last.seen
-                    && last.root != NONE
-                    && last.flags & OBJECT_DLOPENED != 0
-                    && last.namespace == namespace
-                    && !last.described =>
-            {
-                last.root
-            }
-            _ => id,
-        };
+        let root = self.root_of_new(namespace, new_flags);
         // An object that is loaded again keeps its number and its slots.
         let before = self
             .all()
@@ -385,6 +363,36 @@ impl Objects {
         unsafe { self.objects.add(id as usize).write(object) };
         self.count = self.count.max(id as usize + 1);
         true
+    }
+
+    /// Marks the object of this entry as seen if it is in the table and has not been loaded anew since. Otherwise returns false.
+    fn is_still_loaded(&mut self, map: *const LinkMap, entry: &LinkMap) -> bool {
+        let is_same = |object: &&mut Object| {
+            object.loaded
+                && object.map == map
+                && object.image.dynamic_address() == entry.dynamic
+                && object.image.bias == entry.bias
+        };
+        let Some(object) = self.all_mut().iter_mut().find(is_same) else { return false };
+        object.seen = object.is_patched();
+        if !object.seen {
+            // It was unloaded and loaded again at the same address unnoticed.
+            object.retire();
+        }
+        object.seen
+    }
+
+    /// Returns the object whose loading loads the one that is added next, perhaps that one itself. (The list has the object that
+    /// `dlopen` was called for first, then its dependencies.)
+    fn root_of_new(&self, namespace: u32, new_flags: u32) -> u32 {
+        let is_loaded_with = |last: &&Object| {
+            new_flags & last.flags & OBJECT_DLOPENED != 0
+                && last.seen
+                && last.root != NONE
+                && last.namespace == namespace
+                && !last.described
+        };
+        self.all().last().filter(is_loaded_with).map_or(self.count as u32, |last| last.root)
     }
 
     /// Sorts the address ranges.

@@ -7,6 +7,7 @@
 //! first, since it counts where the application limits or locks its memory.
 
 mod cut_off;
+mod length;
 mod lost;
 mod place;
 mod records;
@@ -22,6 +23,8 @@ use chase_format::layout::{
 use chase_format::writer::{Chunk, Writer};
 
 pub(crate) use self::cut_off::end_if_gone;
+use self::length::lengthen;
+pub(crate) use self::length::{lengthen_ahead, trim};
 pub(crate) use self::lost::{Lost, add_unseen, times_unseen, unseen};
 pub(crate) use self::records::Records;
 use crate::abi::BASE;
@@ -57,8 +60,10 @@ struct State {
     /// The absolute path of the file.
     path: Text<4096>,
     identity: (u64, u64),
-    /// The length of the file and its mapping.
+    /// The length of the mapping.
     length: usize,
+    /// The length of the file: that, unless it was lengthened ahead.
+    file_length: usize,
     threads: Threads,
     thread_count: u32,
     /// The first chunks of thread records.
@@ -71,6 +76,7 @@ static RECORDING: Lock<State> = Lock::new(State {
     path: Text::new(),
     identity: (0, 0),
     length: 0,
+    file_length: 0,
     threads: Records::NONE,
     thread_count: 0,
     first_threads: [None; NAMED_CHUNKS],
@@ -172,8 +178,8 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
     // Signals are blocked, or there is only one thread.
     let state = &mut *RECORDING.hold();
     let (old, old_length) = (base(), state.length);
-    // Btrfs has no promise of space for a page that is written again, but has it if the page stays in its place (Linux 6.17): on a full disk,
-    // whoever counts a call would be killed.
+    // Btrfs allocates space again when a page is rewritten, unless the file is set to be overwritten in place (Linux 6.17). Otherwise, on
+    // a full disk, a thread that counts a call would be killed.
     if !sys::has_seccomp_filter() {
         sys::keep_in_place(fd);
     }
@@ -200,7 +206,7 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
     BASE.store(base as usize, Ordering::Relaxed);
     state.path = *path;
     state.identity = sys::file_identity(fd).unwrap_or_default();
-    state.length = length;
+    (state.length, state.file_length) = (length, length);
     (state.threads, state.thread_count, state.origins) = (Records::NONE, 0, Records::NONE);
     state.first_threads = [None; NAMED_CHUNKS];
     // SAFETY: the first `room` bytes of the mapping are populated, zero and ours alone.
@@ -311,26 +317,6 @@ fn make_room(state: &mut State) -> Result<(), (u32, Errno)> {
     Ok(())
 }
 
-/// Lengthens the file. Its path may lead to another file by now, or to none, so the inode is compared.
-fn lengthen(state: &mut State, wanted: usize) -> Result<(), (u32, Errno)> {
-    let file_limit = file_limit();
-    let length = (state.length * 4).max(wanted).min(LARGEST).min(file_limit & !(PAGE - 1));
-    if length < wanted {
-        return Err((STOP_LIMIT, libc::EFBIG));
-    }
-    set_length(state, length).map_err(|errno| (STOP_NO_SPACE, errno))?;
-    sys::extend_mapping(base(), state.length, length).map_err(|errno| (STOP_NO_MEMORY, errno))?;
-    state.length = length;
-    Ok(())
-}
-
-fn set_length(state: &State, length: usize) -> Result<(), Errno> {
-    let fd = open_again(state)?;
-    let result = sys::ftruncate(fd, length);
-    sys::close(fd);
-    result
-}
-
 fn open_again(state: &State) -> Result<i32, Errno> {
     let fd = sys::open(state.path.as_c_str(), libc::O_RDWR | libc::O_NOFOLLOW, 0)?;
     if sys::file_identity(fd) == Some(state.identity) {
@@ -374,20 +360,6 @@ pub(crate) fn confine() {
     let _held = RECORDING.hold();
     if !sys::confine() {
         stop(STOP_CONFINED, 0);
-    }
-}
-
-/// At the process's end: sets the file's length to what is used. Other threads may go on counting in it; if one needs
-/// more room, it lengthens the file again.
-pub(crate) fn trim() {
-    let _signals = SignalsBlocked::new();
-    let state = &mut *RECORDING.hold();
-    let used = state.writer.committed();
-    if set_length(state, used).is_ok() {
-        // SAFETY: less room needs nothing.
-        unsafe { state.writer.set_room(used) };
-        sys::unmap(base().wrapping_add(used), state.length - used);
-        state.length = used;
     }
 }
 

@@ -10,7 +10,7 @@ mod originals;
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED, PAGE, SkipReason};
+use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED, ObjectRecord, PAGE, SkipReason};
 
 use self::description::{Description, Patch, Size, write_object};
 use self::entries::{Entries, read_entry};
@@ -110,17 +110,7 @@ impl Slots {
             sys::unmap(memory, capacity);
             return true;
         }
-        // SAFETY: the description is `len` bytes at `memory`.
-        let contents = unsafe { core::slice::from_raw_parts(memory, len) };
-        let alike = len == object.description.1 && description.first_slot == object.first_slot;
-        let record = if alike && object.chunks >= MANY_LOADS && !object.record.is_null() {
-            // The program loads and unloads it over and over: keep only the latest address.
-            // SAFETY: the record is in the mapping, followed by the rest of a description of the same length.
-            unsafe { ptr::copy_nonoverlapping(memory, object.record.cast(), len) };
-            object.record
-        } else {
-            write_object(contents, id)
-        };
+        let record = record_description(&object, id, &description, memory, len);
         if let Some(object) = objects.get_mut(id) {
             let (old, old_len) = object.description;
             if old != 0 {
@@ -149,6 +139,7 @@ impl Slots {
         true
     }
 
+    /// Describes each import of an object that is hooked, or why it is not.
     fn describe_imports(
         &self,
         objects: &Objects,
@@ -207,7 +198,7 @@ impl Slots {
     /// Sets the targets of the slots, and stores the stubs' addresses in the GOT. Returns the address of one entry
     /// and what was stored there.
     fn patch(&mut self, object: &Object, description: &Description) -> (usize, usize) {
-        let mut entries = Entries::of(object);
+        let mut entries = Entries::new(object);
         let mut witness = (0, 0);
         for i in 0..description.slot_count {
             // SAFETY: `i` is a slot of the description.
@@ -232,4 +223,23 @@ impl Slots {
         }
         witness
     }
+}
+
+/// Writes an object's description, `len` bytes at `memory`, into the recording; returns its record, null if there is no room.
+fn record_description(
+    object: &Object,
+    id: u32,
+    description: &Description,
+    memory: *mut u8,
+    len: usize,
+) -> *mut ObjectRecord {
+    let alike = len == object.description.1 && description.first_slot == object.first_slot;
+    if alike && object.chunks >= MANY_LOADS && !object.record.is_null() {
+        // The program loads and unloads it over and over: keep only the latest address.
+        // SAFETY: the record is in the mapping, followed by the rest of a description of the same length.
+        unsafe { ptr::copy_nonoverlapping(memory, object.record.cast(), len) };
+        return object.record;
+    }
+    // SAFETY: the caller's memory is that long.
+    write_object(unsafe { core::slice::from_raw_parts(memory, len) }, id)
 }

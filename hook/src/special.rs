@@ -74,6 +74,7 @@ pub(crate) unsafe extern "C" fn enter(arguments: *mut Arguments) -> u32 {
         }
         None => {
             confine_if_asked(kind, arguments);
+            lengthen_if_departing(kind, arguments);
             if !is_left_out {
                 recording::unseen(Lost::CallWithoutThread);
             }
@@ -137,22 +138,7 @@ fn prepare_call(
             false
         }
         Kind::Thread | Kind::ThreadC11 => {
-            let Arguments { rsi, rdx, rcx, return_address, .. } = arguments;
-            let (attributes, routine, argument) =
-                if kind == Kind::Thread { (*rsi, rdx, rcx) } else { (0, rsi, rdx) };
-            expect_several(thread);
-            let start = prepare(&Plan {
-                routine: *routine,
-                argument: *argument,
-                creation_site: *return_address,
-                creator: thread,
-                sp,
-                attributes,
-            });
-            // Ours runs first.
-            if !start.is_null() {
-                (*routine, *argument) = (chase_thread_start as *const () as usize, start as usize);
-            }
+            prepare_thread(thread, kind, arguments, sp);
             true
         }
         Kind::Clone => {
@@ -187,34 +173,15 @@ fn prepare_call(
         }
         Kind::System => {
             confine_if_asked(kind, arguments);
-            match arguments.rdi as i64 {
-                libc::SYS_fork => tasks::make(thread, 0, 0),
-                libc::SYS_clone => tasks::make(thread, arguments.rsi, arguments.r9),
-                libc::SYS_clone3 => {
-                    // (A call that only tests whether the kernel supports it passes invalid arguments.)
-                    let word = |offset| Reader::new()?.word(arguments.rsi.wrapping_add(offset));
-                    let flags = word(offset_of!(libc::clone_args, flags));
-                    let thread_pointer = word(offset_of!(libc::clone_args, tls));
-                    if let (Some(flags), Some(thread_pointer)) = (flags, thread_pointer) {
-                        tasks::make(thread, flags, thread_pointer);
-                    }
-                }
-                libc::SYS_vfork => {}
-                libc::SYS_exit_group => process::end(END_IMMEDIATE, arguments.rsi as i32),
-                // Nothing else notices this end of a thread, which takes its near countdowns with it.
-                libc::SYS_exit if are_several() => {
-                    thread.stop_sampling();
-                    thread.ask_between();
-                    thread.stamp_end();
-                    return true;
-                }
-                libc::SYS_exit => process::end(END_IMMEDIATE, arguments.rsi as i32),
-                _ => return true,
-            }
-            false
+            lengthen_if_departing(kind, arguments);
+            prepare_system_call(thread, arguments)
         }
         Kind::Control => {
             confine_if_asked(kind, arguments);
+            true
+        }
+        Kind::Depart => {
+            lengthen_if_departing(kind, arguments);
             true
         }
     };
@@ -222,21 +189,77 @@ fn prepare_call(
         return false;
     }
     if !timed {
-        let node = count(thread, sp, slot);
-        if kind.class() == SlotClass::Timed && !node.is_null() {
-            // It is not an open call, as one that has begun would be.
-            // SAFETY: the node is this thread's.
-            unsafe { add_unwound(node) };
-        }
-        let leaves = matches!(kind, Kind::Leave | Kind::Exec | Kind::Exit | Kind::Abort);
-        // (Asking whose process this is takes a system call.)
-        if leaves && !node.is_null() && sampling::companion_listens() && process::is_own() {
-            // The call has no exit that would reset the context, but it does not return either. (That of a child of
-            // `vfork` returns in its parent.)
-            set_context(node as usize);
-        }
+        count_without_frame(thread, kind, sp, slot);
     }
     timed
+}
+
+/// Makes the thread that is about to be created run our code first.
+fn prepare_thread(thread: &Thread, kind: Kind, arguments: &mut Arguments, sp: usize) {
+    let Arguments { rsi, rdx, rcx, return_address, .. } = arguments;
+    let (attributes, routine, argument) =
+        if kind == Kind::Thread { (*rsi, rdx, rcx) } else { (0, rsi, rdx) };
+    expect_several(thread);
+    let start = prepare(&Plan {
+        routine: *routine,
+        argument: *argument,
+        creation_site: *return_address,
+        creator: thread,
+        sp,
+        attributes,
+    });
+    if !start.is_null() {
+        (*routine, *argument) = (chase_thread_start as *const () as usize, start as usize);
+    }
+}
+
+/// Handles a call of `syscall`: it may make a task, or end a thread or the process. Returns whether the call is timed.
+fn prepare_system_call(thread: &Thread, arguments: &Arguments) -> bool {
+    match arguments.rdi as i64 {
+        libc::SYS_fork => tasks::make(thread, 0, 0),
+        libc::SYS_clone => tasks::make(thread, arguments.rsi, arguments.r9),
+        libc::SYS_clone3 => {
+            // (A call that only tests whether the kernel supports it passes invalid arguments.)
+            let word = |offset| Reader::new()?.word(arguments.rsi.wrapping_add(offset));
+            let flags = word(offset_of!(libc::clone_args, flags));
+            let thread_pointer = word(offset_of!(libc::clone_args, tls));
+            if let (Some(flags), Some(thread_pointer)) = (flags, thread_pointer) {
+                tasks::make(thread, flags, thread_pointer);
+            }
+        }
+        libc::SYS_vfork => {}
+        libc::SYS_exit_group => process::end(END_IMMEDIATE, arguments.rsi as i32),
+        // Nothing else notices this end of a thread, which takes its near countdowns with it.
+        libc::SYS_exit if are_several() => {
+            thread.stop_sampling();
+            thread.ask_between();
+            thread.stamp_end();
+            return true;
+        }
+        libc::SYS_exit => process::end(END_IMMEDIATE, arguments.rsi as i32),
+        _ => return true,
+    }
+    false
+}
+
+/// Counts a call that runs without a frame, so that it has no exit.
+fn count_without_frame(thread: &Thread, kind: Kind, sp: usize, slot: u32) {
+    let node = count(thread, sp, slot);
+    if node.is_null() {
+        return;
+    }
+    if kind.class() == SlotClass::Timed {
+        // It is not an open call, as one that has begun would be.
+        // SAFETY: the node is this thread's.
+        unsafe { add_unwound(node) };
+    }
+    let leaves = matches!(kind, Kind::Leave | Kind::Exec | Kind::Exit | Kind::Abort);
+    // (Asking whose process this is takes a system call.)
+    if leaves && sampling::companion_listens() && process::is_own() {
+        // No exit will reset the context, but the call does not return either. (If it is made by a child of `vfork`, it
+        // returns in the parent.)
+        set_context(node as usize);
+    }
 }
 
 /// Confines the recording if the process is about to give up the right to some system calls, and perhaps to the
@@ -262,6 +285,27 @@ fn confine_if_asked(kind: Kind, arguments: &Arguments) {
         process::confine(without_clock || !clock::is_time_stamp());
     } else {
         sys::confine_child();
+    }
+}
+
+/// Lengthens the recording's file before the process may have to leave it behind.
+fn lengthen_if_departing(kind: Kind, arguments: &Arguments) {
+    const CALLS: [i64; 7] = [
+        libc::SYS_setuid,
+        libc::SYS_setreuid,
+        libc::SYS_setresuid,
+        libc::SYS_chroot,
+        libc::SYS_pivot_root,
+        libc::SYS_setns,
+        libc::SYS_unshare,
+    ];
+    let departs = match kind {
+        Kind::Depart => true,
+        Kind::System => CALLS.contains(&(arguments.rdi as i64)),
+        _ => false,
+    };
+    if departs && process::is_own() {
+        recording::lengthen_ahead();
     }
 }
 

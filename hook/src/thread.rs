@@ -451,7 +451,7 @@ pub(crate) fn forget() {
     }
 }
 
-/// Prepares for a task that is about to be created with its thread data at `thread_pointer`. Whoever creates a task
+/// Prepares for a task that is about to be created with its thread data at `thread_pointer`. A program that creates a task
 /// without the C library may give it a few pages of zeros, enough for `errno`, or a copy of this thread's data. The
 /// hook's words in these must be those of a thread that is not recorded. Any other words are the dynamic linker's, or
 /// not thread data at all.

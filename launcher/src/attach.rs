@@ -154,8 +154,8 @@ fn leave(process: &Process) -> anyhow::Result<()> {
     left_at_last(process, |done| say(&left(process, done)))
 }
 
-/// The same, and tells what came of it.
-fn left_at_last(process: &Process, tell: impl Fn(&Done)) -> anyhow::Result<()> {
+/// The same, and reports what came of it.
+fn left_at_last(process: &Process, report: impl Fn(&Done)) -> anyhow::Result<()> {
     let mut tries = 0;
     loop {
         let done = traced(process, |prepared| {
@@ -169,7 +169,7 @@ fn left_at_last(process: &Process, tell: impl Fn(&Done)) -> anyhow::Result<()> {
         tries += 1;
         match done {
             Ok(done) => {
-                tell(&done);
+                report(&done);
                 return Ok(());
             }
             Err(_) if !process.is_there() => return Ok(()),

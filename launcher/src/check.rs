@@ -58,7 +58,7 @@ pub(crate) fn check(arguments: &CheckArgs) -> anyhow::Result<i32> {
             "made by Go: only what it calls by cgo goes through shared libraries".to_owned(),
         );
     }
-    let libraries = Libraries::of(&path, &program);
+    let libraries = Libraries::used_by(&path, &program);
     row("ok", libraries.loaded_row(&program));
     row("ok", libraries.opened_row());
     row_of_names(&program, &mut row);

@@ -80,13 +80,13 @@ pub(crate) fn companion() -> Vec<(&'static str, String)> {
         Ok(String::from_utf8_lossy(&output.stderr).trim().to_owned())
     };
     match tried() {
-        Ok(said) => told(&said, &program),
+        Ok(said) => explained(&said, &program),
         Err(error) => vec![("no", format!("{ALL}: {error:#}"))],
     }
 }
 
 /// What a companion says at its start, for people.
-fn told(said: &str, program: &Path) -> Vec<(&'static str, String)> {
+fn explained(said: &str, program: &Path) -> Vec<(&'static str, String)> {
     const WATCHED: &str = "system calls, waits, and samples of the kernel";
     let by = program.display();
     let no = |why: &str| {
@@ -174,12 +174,15 @@ fn place() -> (&'static str, String) {
 mod tests {
     use std::path::Path;
 
-    use super::told;
+    use super::explained;
 
     #[test]
     fn what_works_and_what_does_not_are_rows_of_their_own() {
         let marks = |said: &str| -> Vec<&str> {
-            told(said, Path::new("chase-companion")).into_iter().map(|(mark, _)| mark).collect()
+            explained(said, Path::new("chase-companion"))
+                .into_iter()
+                .map(|(mark, _)| mark)
+                .collect()
         };
         assert_eq!(marks("ready"), ["ok"]);
         assert_eq!(marks("samples no permission"), ["no", "ok"]);

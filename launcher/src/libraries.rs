@@ -25,7 +25,7 @@ pub(crate) struct Libraries {
 
 impl Libraries {
     /// Of the program in `path`. Nothing of it is run.
-    pub(crate) fn of(path: &Path, program: &Program) -> Self {
+    pub(crate) fn used_by(path: &Path, program: &Program) -> Self {
         let mut this =
             Self { loaded: Vec::new(), called: 0, openers: Vec::new(), named: BTreeSet::new() };
         this.add_opener("the program", program);

@@ -1,6 +1,7 @@
 /* Does something to itself or its surroundings, and goes on calling libraries: from the same
  * thread, from new threads, from new contexts and from a fork's child.
- * usage: steady nothing|setuid|chroot|remove|nofile|fsize|cwd|dup2|fill|file|link|own [PATH] */
+ * usage: steady nothing|setuid|daemon|chroot|remove|nofile|fsize|cwd|dup2|fill|file|link|own [PATH]
+ * (the second to fourth, and the last three: so long that the recording has to grow). */
 #define _GNU_SOURCE
 #include "trap.h"
 
@@ -76,7 +77,7 @@ static void fill(const char *directory)
         ;
 }
 
-/* Whether the recording is replaced, and then has to grow. */
+/* Whether the recording is replaced. */
 static bool is_replaced(const char *how)
 {
     return strcmp(how, "file") == 0 || strcmp(how, "link") == 0 || strcmp(how, "own") == 0;
@@ -86,8 +87,10 @@ static void change(const char *how, const char *path)
 {
     if (strcmp(how, "dup2") == 0)
         overwrite();
-    if (strcmp(how, "setuid") == 0)
+    if (strcmp(how, "setuid") == 0 || strcmp(how, "daemon") == 0)
         CHECK(setgid(65534) == 0 && setuid(65534) == 0);
+    if (strcmp(how, "daemon") == 0)
+        set(RLIMIT_FSIZE, 0);
     if (strcmp(how, "chroot") == 0)
         CHECK(chroot(path) == 0 && chdir("/") == 0);
     if (strcmp(how, "remove") == 0)
@@ -129,7 +132,9 @@ int main(int argc, char **argv)
     work(NULL);
     change(argv[1], argc > 2 ? argv[2] : NULL);
     work(NULL);
-    int threads = is_replaced(argv[1]) ? 700 : 50;
+    bool departs = strcmp(argv[1], "setuid") == 0 || strcmp(argv[1], "daemon") == 0 ||
+                   strcmp(argv[1], "chroot") == 0;
+    int threads = departs || is_replaced(argv[1]) ? 700 : 50;
     for (int i = 0; i < threads; i++) {
         pthread_t thread;
         CHECK(pthread_create(&thread, NULL, work, NULL) == 0);

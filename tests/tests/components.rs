@@ -32,7 +32,7 @@ struct Found {
 }
 
 impl Found {
-    fn of(trial: &Trial) -> Self {
+    fn new(trial: &Trial) -> Self {
         let document = report::document(&trial.output(), "components");
         let rows = |name: &str| document[name].as_array().expect("rows").clone();
         Self {
@@ -143,7 +143,7 @@ fn redis_and_its_benchmark_are_drawn_with_what_they_send() {
         until redis-cli -s s ping 2> errors | grep -q PONG; do sleep 0.1; done; \
         redis-benchmark -s s -c 2 -n 100 -t set,get -q > said && redis-cli -s s shutdown nosave; wait";
     let Some(trial) = recorded(what, script) else { return };
-    let found = Found::of(&trial);
+    let found = Found::new(&trial);
     // Each request has more than twenty bytes, and each answer five or more.
     found.assert_exchange("redis-benchmark", "redis-server", 200 * 20);
     found.assert_exchange("redis-server", "redis-benchmark", 200 * 5);
@@ -188,7 +188,7 @@ kill -QUIT $front
 wait $front
 "#;
     let Some(trial) = recorded(what, script) else { return };
-    let found = Found::of(&trial);
+    let found = Found::new(&trial);
     found.assert_exchange("nginx: worker process", "curl", 5 * 50_000);
     found.assert_exchange("nginx: worker process", "python3", 5 * 20);
     found.assert_exchange("python3", "nginx: worker process", 5 * 50_000);
@@ -229,7 +229,7 @@ wait $server
         script.replace('\'', r"'\''")
     );
     let Some(trial) = recorded(what, &script) else { return };
-    let found = Found::of(&trial);
+    let found = Found::new(&trial);
     found.assert_exchange("pgbench", "postgres: client", 50 * 100);
     found.assert_exchange("postgres: client", "pgbench", 50 * 20);
 }

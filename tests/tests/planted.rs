@@ -147,6 +147,7 @@ planted! {
     calm_no_delay: "calm_no_delay.c",
     calm_passes: "calm_passes.c",
     calm_steps: "calm_steps.sh",
+    calm_prefork: "calm_prefork.c",
     a_message_in_pieces: "message_in_pieces.c",
     threads_of_each_pass_of_which_one_has_more_to_do: "uneven_passes.cpp",
     sleeps_that_a_run_is_made_of: "settle.cpp",

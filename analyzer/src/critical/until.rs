@@ -20,11 +20,13 @@ pub(super) fn until(
     creators: &Creators,
 ) -> Vec<Option<(u32, u64)>> {
     let all = 0..threads.len() as u32;
-    all.map(|thread| told(analysis, groups, threads, (thread, creators.of(analysis, thread)?)))
-        .collect()
+    all.map(|thread| {
+        told_to_end(analysis, groups, threads, (thread, creators.creator_of(analysis, thread)?))
+    })
+    .collect()
 }
 
-fn told(
+fn told_to_end(
     analysis: &Analysis,
     groups: &Groups,
     threads: &[&[LongWait]],

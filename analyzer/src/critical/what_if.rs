@@ -99,7 +99,7 @@ pub(crate) fn replay_without(
     let mut waits = 0;
     for (at, thread, wait) in events(analysis, threads) {
         let Some(wait) = wait else {
-            replay.start(thread, at, creators.of(analysis, thread));
+            replay.start(thread, at, creators.creator_of(analysis, thread));
             continue;
         };
         let is_gone = (without.wait)(&wait.wait);
@@ -209,7 +209,7 @@ impl Replay {
     /// When a thread gets to where it was at this time; `None` before it began.
     fn time(&self, thread: u32, at: u64) -> Option<u64> {
         let own = self.own_time(thread, at)?;
-        Some(self.told(thread, at).map_or(own, |(_, _, new)| own.min(new)))
+        Some(self.told_to_end(thread, at).map_or(own, |(_, _, new)| own.min(new)))
     }
 
     /// The same by what it does itself.
@@ -218,7 +218,7 @@ impl Replay {
     }
 
     /// Who told a thread to end, when, and when it gets to `at` if it did nothing but for that; `None` if it has not been told by then.
-    fn told(&self, thread: u32, at: u64) -> Option<(u32, u64, u64)> {
+    fn told_to_end(&self, thread: u32, at: u64) -> Option<(u32, u64, u64)> {
         let (by, since) = self.until[thread as usize].filter(|&(_, since)| since <= at)?;
         let new = self.own_time(by, since)?;
         Some((by, since, new.saturating_add(at - since)))
@@ -316,7 +316,8 @@ impl Replay {
             };
             // (Until it is told to end, it does whatever there is time for.)
             let own = knot.new + self.took(thread, at - knot.at);
-            if let Some((by, since, new)) = self.told(thread, at).filter(|told| told.2 < own) {
+            if let Some((by, since, new)) = self.told_to_end(thread, at).filter(|told| told.2 < own)
+            {
                 step(new - (at - since), Doing::Running);
                 (thread, at) = (by, since);
                 continue;

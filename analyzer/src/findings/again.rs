@@ -104,9 +104,9 @@ struct LookUps<'u, 'e> {
 
 /// Finds files that threads look up again and again.
 pub(super) fn looked_up(evidence: &Evidence<'_>) -> Vec<Finding> {
-    let lookups = uses::of(evidence, &[OPENS, ASKS].concat());
-    let transfers = uses::of(evidence, TRANSFERS);
-    let closes = uses::of(evidence, CLOSE);
+    let lookups = uses::of_system_calls(evidence, &[OPENS, ASKS].concat());
+    let transfers = uses::of_system_calls(evidence, TRANSFERS);
+    let closes = uses::of_system_calls(evidence, CLOSE);
     let mut by_file: BTreeMap<(u32, String), LookUps<'_, '_>> = BTreeMap::new();
     for one in &lookups {
         let Some(target) = target(evidence, one, &lookups, &transfers) else { continue };
@@ -280,7 +280,7 @@ fn finding(
     let opened: f64 =
         opened.map(|&(one, share)| share * one.calls.saturating_sub(one.errors) as f64).sum();
     let of_group = |one: &&Use<'_>| one.group == group;
-    let replaced = uses::of(evidence, REPLACE);
+    let replaced = uses::of_system_calls(evidence, REPLACE);
     let replaced: u64 =
         replaced.iter().filter(of_group).map(|one| one.calls).fold(0, u64::saturating_add);
     if opened > 0.0 && replaced as f64 >= REPLACED * opened {

@@ -20,7 +20,7 @@ pub(super) struct Files {
 
 impl Files {
     /// Adds up waits by file. The same file may be known by its path, and by its name alone where the path could not be read.
-    pub(super) fn of<'a>(rows: impl Iterator<Item = &'a CauseRow>) -> Self {
+    pub(super) fn from_waits<'a>(rows: impl Iterator<Item = &'a CauseRow>) -> Self {
         let mut by_name: Vec<(String, Ns)> = Vec::new();
         for row in rows {
             let WaitObject::File { name } = &row.object else { continue };
@@ -67,7 +67,7 @@ pub(super) fn of_file(
     }
     let blame = blame.unwrap_or_default();
     // If threads waited for it, its path is known.
-    let first = Files::of(waited.rows.iter().copied()).by_name.into_iter().next();
+    let first = Files::from_waits(waited.rows.iter().copied()).by_name.into_iter().next();
     let named = first.filter(|(name, _)| file.is_none_or(|file| is_it(file, name)));
     Some(Blame {
         object: named.map(|(name, _)| WaitObject::File { name }),

@@ -50,7 +50,7 @@ pub(super) struct OwnWaits {
 
 impl OwnWaits {
     /// Returns what the group waits for.
-    pub(super) fn of(evidence: &Evidence<'_>, group: u32) -> Self {
+    pub(super) fn of_group(evidence: &Evidence<'_>, group: u32) -> Self {
         let rows = || {
             let rows = evidence.causes_of(group);
             rows.filter(|row| !matches!(row.purpose, Purpose::Join | Purpose::Child))

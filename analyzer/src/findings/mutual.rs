@@ -1,11 +1,13 @@
 //! Threads of a group that wait for each other by other means than a lock or a barrier.
 
+use std::collections::BTreeMap;
+
 use super::joint::Joint;
 use super::waits::{LEAST_SIGNALS, named};
 use super::{Evidence, Finding, FindingKind};
 use crate::causes::{CauseRow, Party, PartyKind, Purpose};
 use crate::clock::Ns;
-use crate::groups::GroupRow;
+use crate::groups::{GroupRow, ThreadSpan};
 
 /// Of threads of which one runs at a time, each waits for at least so much of its life.
 const MOSTLY: f64 = 0.5;
@@ -47,9 +49,8 @@ pub(super) fn waits(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) 
     let mut waking = joint.waking_threads();
     waking.retain(|span| group.members.contains(&span.thread));
     let are_all = waits.iter().all(|&(_, thread)| waking.iter().any(|span| span.thread == thread));
-    let most = waking.first()?.ns.as_f64();
     let all: f64 = waking.iter().map(|span| span.ns.as_f64()).sum();
-    if !are_all || most > EVENLY * all {
+    if !are_all || most_by_one(evidence, &waking) > EVENLY * all {
         return None;
     }
     let kind = FindingKind::MutualWaits {
@@ -65,4 +66,19 @@ pub(super) fn waits(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) 
     let same_ns: f64 = same.map(|row| row.wait_ns.as_f64()).sum();
     let object = blame.object.clone().filter(|_| same_ns >= MOSTLY * joint.wait_ns());
     Some(Finding { blame: Some(super::Blame { object, ..blame }), ..finding })
+}
+
+/// How long the waits are that one thread has ended: of each process in which several take part, its own; of the others,
+/// one of them all. (In each process of a server, one thread may give work to the rest.)
+fn most_by_one(evidence: &Evidence<'_>, waking: &[ThreadSpan]) -> f64 {
+    let mut by_process = BTreeMap::<usize, (usize, f64)>::new();
+    for span in waking {
+        let Some(row) = evidence.analysis.threads.get(span.thread as usize) else { continue };
+        let (threads, most) = by_process.entry(row.process).or_default();
+        (*threads, *most) = (*threads + 1, most.max(span.ns.as_f64()));
+    }
+    let (several, others): (Vec<_>, Vec<_>) =
+        by_process.into_values().partition(|&(threads, _)| threads >= LEAST_THREADS);
+    let most_of_others = others.iter().map(|&(_, most)| most).fold(0.0, f64::max);
+    several.iter().map(|&(_, most)| most).sum::<f64>() + most_of_others
 }

@@ -14,7 +14,8 @@ const MATERIAL: f64 = 0.1;
 
 /// Finds loops of `sched_yield`. Those without a call don't differ from work.
 pub(super) fn spinning(evidence: &Evidence<'_>) -> Option<Finding> {
-    let found = uses::of(evidence, YIELD).into_iter().filter_map(|one| spins(evidence, &one));
+    let found =
+        uses::of_system_calls(evidence, YIELD).into_iter().filter_map(|one| spins(evidence, &one));
     found.max_by_key(|finding| match finding.kind {
         FindingKind::Spinning { cpu_ns, .. } => cpu_ns,
         _ => Ns(0),

@@ -94,7 +94,7 @@ fn stage(evidence: &Evidence<'_>, slow: u32, by: Vec<(u32, Joint<'_>)>) -> Optio
         .collect();
     kept.sort_by(|a, b| b.2.total_cmp(&a.2));
     let group = &evidence.groups.rows[slow as usize];
-    let own = OwnWaits::of(evidence, slow);
+    let own = OwnWaits::of_group(evidence, slow);
     let most = (WAITS_FOR_NOBODY, WORKS);
     if kept.is_empty()
         || !works_all_the_time(evidence, (slow, group), &own, most)

@@ -26,7 +26,7 @@ const BY_DISK: f64 = 0.5;
 /// Finds files that are repeatedly written to the disk.
 pub(super) fn syncing(evidence: &Evidence<'_>) -> Option<Finding> {
     let mut of_functions: BTreeMap<(u32, Option<u32>), Vec<uses::Use<'_>>> = BTreeMap::new();
-    for one in uses::of(evidence, SYNCS) {
+    for one in uses::of_system_calls(evidence, SYNCS) {
         of_functions.entry((one.group, one.api)).or_default().push(one);
     }
     let found = of_functions.into_iter().filter_map(|((group, api), uses)| {
@@ -36,7 +36,7 @@ pub(super) fn syncing(evidence: &Evidence<'_>) -> Option<Finding> {
     let (saves_ns, thread, group, api, uses) = found.max_by(|a, b| a.0.total_cmp(&b.0))?;
     let is_it = |row: &CauseRow| row.purpose == Purpose::Sync;
     let waits = evidence.causes_of(group).filter(|row| row.api == api && is_it(row));
-    let files = Files::of(waits);
+    let files = Files::from_waits(waits);
     let kind = FindingKind::Syncing {
         syscall: most(&uses)?.syscall.to_owned(),
         calls: uses.iter().fold(0, |sum, one| sum.saturating_add(one.calls)),
@@ -57,7 +57,7 @@ pub(super) fn synchronous_writes(evidence: &Evidence<'_>) -> Option<Finding> {
         waits.entry((row.group, row.api)).or_default().rows.push(row);
     }
     let mut uses: BTreeMap<(u32, Option<u32>), Vec<uses::Use<'_>>> = BTreeMap::new();
-    for one in uses::of(evidence, WRITES) {
+    for one in uses::of_system_calls(evidence, WRITES) {
         uses.entry((one.group, one.api)).or_default().push(one);
     }
     let found = waits.into_iter().filter_map(|(key, waits)| {
@@ -77,7 +77,7 @@ pub(super) fn synchronous_writes(evidence: &Evidence<'_>) -> Option<Finding> {
     });
     let (saves_ns, thread, (group, api), waits, calls, syscall) =
         found.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    let files = Files::of(waits.rows.iter().copied());
+    let files = Files::from_waits(waits.rows.iter().copied());
     let kind = FindingKind::Syncing {
         syscall: syscall.to_owned(),
         calls,

@@ -34,8 +34,8 @@ const RECEIVES: &[u32] = &[0, 19, 45, 47];
 /// writes in each function that prints to it.
 pub(super) fn small(evidence: &Evidence<'_>) -> Vec<Finding> {
     let numbers = [TRANSFERS, ON_CONNECTIONS].concat();
-    let all = uses::of(evidence, &numbers);
-    let opens = uses::of(evidence, again::OPENS);
+    let all = uses::of_system_calls(evidence, &numbers);
+    let opens = uses::of_system_calls(evidence, again::OPENS);
     let sampled = files::Sampled::new(evidence);
     // A thread that copies from a file to a connection makes other calls on the one than on the other; and threads of one group, as
     // those of two processes with the same program, need not use the same files.
@@ -76,7 +76,7 @@ fn of_function(evidence: &Evidence<'_>, one: &uses::Use<'_>, kind: FileKind) -> 
     let (file, several) = files::only_one(evidence, (&threads, one.api, one.number), kind);
     let waits = |row: &_| files::is_transfer(row, &[one.number]);
     let rows = evidence.causes_of(one.group).filter(|row| row.api == one.api && waits(row));
-    let of_first = files::Files::of(rows).of_first();
+    let of_first = files::Files::from_waits(rows).of_first();
     let several = several || file.is_none() && of_first.is_some_and(|part| part < NEARLY_ALL);
     let found = FindingKind::SmallTransfers {
         syscall: one.syscall.to_owned(),

@@ -43,7 +43,7 @@ type Rows<'e> = Vec<(u32, &'e SyscallRow<OfThread>)>;
 
 /// Returns the uses of these system calls. Which thread made which of them in which function is not recorded: where several groups
 /// call the function, those that a thread makes anywhere stand for them.
-pub(super) fn of<'e>(evidence: &Evidence<'e>, numbers: &[u32]) -> Vec<Use<'e>> {
+pub(super) fn of_system_calls<'e>(evidence: &Evidence<'e>, numbers: &[u32]) -> Vec<Use<'e>> {
     of_threads(evidence, numbers, &|_, _, _| true)
 }
 

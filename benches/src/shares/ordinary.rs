@@ -81,7 +81,7 @@ impl Ordinary {
         ];
         words.extend_from_slice(command);
         bench.run_in(directory, Under::Nothing, &self.words(&output, words))?;
-        let watched = Watched::of(&output)?;
+        let watched = Watched::in_directory(&output)?;
         watched.await_rows()?;
         let shares = said::shares(bench, &output);
         watched.end()?;

@@ -101,7 +101,7 @@ pub(super) fn by_object<'s>(samples: impl IntoIterator<Item = &'s Sample>, itsel
             *objects.entry(name.clone()).or_insert(0.0) += 1.0;
         }
     }
-    Shares::of(objects, number - placed, number)
+    Shares::from_sums(objects, number - placed, number)
 }
 
 /// As chase calls it.

@@ -28,7 +28,7 @@ pub(super) fn shares(bench: &Bench, output: &Path) -> Result<Shares> {
     }
     let samples = number(&on_cpu["samples"]).context("a report without samples")?;
     ensure!(samples > 0.0, "no samples were taken");
-    Ok(Shares::of(objects, of_chase, samples))
+    Ok(Shares::from_sums(objects, of_chase, samples))
 }
 
 /// Processor time of threads, by process and thread.

@@ -30,7 +30,7 @@ pub(super) fn run(bench: &Bench, directory: &Path, command: &[String]) -> Result
     let samples_at = bench.fresh();
     let words = perf::recorded(&samples_at, perf::Of::All, &words);
     let samples = perf::samples(bench, directory, &words, &samples_at)?;
-    let watched = Watched::of(&output)?;
+    let watched = Watched::in_directory(&output)?;
     watched.await_rows()?;
     let found = both(bench, &output, &samples);
     watched.end()?;
@@ -55,8 +55,8 @@ fn both(bench: &Bench, output: &Path, samples: &[perf::Sample]) -> Result<Both> 
     (number > 0.0).then_some(()).context("perf has no sample of the program")?;
     Ok(Both {
         objects_of_perf: perf::by_object(ours.iter().copied(), &itself),
-        threads_of_perf: Shares::of(by_thread, 0.0, number),
-        threads_of_chase: Shares::of(times, 0.0, objects_of_chase.samples),
+        threads_of_perf: Shares::from_sums(by_thread, 0.0, number),
+        threads_of_chase: Shares::from_sums(times, 0.0, objects_of_chase.samples),
         objects_of_chase,
     })
 }

@@ -22,7 +22,7 @@ pub(super) fn text(
     terminal: Terminal,
     top: Option<usize>,
 ) -> String {
-    let figures = Figures::of(look, look.is_running);
+    let figures = Figures::new(look, look.is_running);
     let mut out = terminal.paint(Style::Strong, &head::run(look)) + "\n";
     out.push_str(&head::sums(figures, look.processors));
     out.push('\n');
@@ -86,7 +86,7 @@ fn terms(figures: Figures) -> Vec<(&'static str, &'static str)> {
 
 /// For programs: the figures of all, as in other documents, and below `recent` those of the last seconds.
 pub(super) fn json(look: &Look) -> anyhow::Result<String> {
-    let mut document = machine::document(&look.all, "top", tables(Figures::of(look, false))?)?;
+    let mut document = machine::document(&look.all, "top", tables(Figures::new(look, false))?)?;
     document["is_running"] = look.is_running.into();
     document["recent"] = match &look.recent {
         None => Value::Null,
@@ -96,7 +96,7 @@ pub(super) fn json(look: &Look) -> anyhow::Result<String> {
                 "totals": recent.analysis.totals,
                 "on_cpu": recent.analysis.on_cpu,
             });
-            for table in tables(Figures::of(look, true))? {
+            for table in tables(Figures::new(look, true))? {
                 part[table.name] = table.rows.into_iter().map(Value::Object).collect();
             }
             part

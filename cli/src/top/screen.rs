@@ -102,7 +102,7 @@ impl Screen {
     }
 
     fn figures<'l>(&self, look: &'l Look) -> Figures<'l> {
-        Figures::of(look, !self.in_all)
+        Figures::new(look, !self.in_all)
     }
 
     /// The table as it is shown, and by which column it is sorted.

@@ -23,7 +23,7 @@ pub(super) struct Figures<'l> {
 
 impl<'l> Figures<'l> {
     /// Those of the last seconds, where they are wanted and there were any.
-    pub(super) fn of(look: &'l Look, recent: bool) -> Self {
+    pub(super) fn new(look: &'l Look, recent: bool) -> Self {
         let report = &look.all;
         match look.recent.as_ref().filter(|_| recent) {
             Some(recent) => Self {

@@ -101,7 +101,7 @@ pub(super) fn look(loaded: Loaded, places: Places) -> Look {
     let analysis = Analysis::new(&loaded.images, Selection::All);
     let is_running = analysis.processes.iter().any(|row| row.ending == Ending::Running);
     let path = analysis.processes.first().map(|row| row.path.clone()).unwrap_or_default();
-    let all = Report::of(vec![path], loaded, analysis, places);
+    let all = Report::of_analysis(vec![path], loaded, analysis, places);
     let processors = std::thread::available_parallelism().map_or(1, |found| found.get() as u64);
     Look { all, recent: None, processors, is_running, took: Duration::ZERO }
 }

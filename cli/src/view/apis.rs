@@ -115,7 +115,7 @@ impl Show for Apis<'_> {
             let function = Value::from(report.names.full(number));
             let mut map = machine::row(row, [("api", number.into()), ("function", function)])?;
             if !row.places.is_empty() {
-                map.insert("places".to_owned(), sites::of(report, &row.places)?);
+                map.insert("places".to_owned(), sites::json(report, &row.places)?);
             }
             anyhow::Ok(map)
         };

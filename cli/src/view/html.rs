@@ -248,7 +248,7 @@ fn lead(report: &Report) -> Vec<(String, String)> {
     add(processes::threads(analysis), "");
     let calls = approximate(totals.calls_estimated, plural(totals.calls, "library call"));
     add(calls, "");
-    let cost = processes::Cost::of(analysis);
+    let cost = processes::Cost::new(analysis);
     add(format!("about {}", cost.inside), "cost of recording");
     if let Some(time) = cost.companion {
         add(time, "on processors for chase’s companion, beside it");

@@ -29,7 +29,7 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    pub(super) fn of(analysis: &Analysis) -> Self {
+    pub(super) fn new(analysis: &Analysis) -> Self {
         let overhead = &analysis.overhead;
         let inside_ns = elapsed(overhead.inside_ns().0);
         let inside = match overhead.without_ns.0 {
@@ -43,7 +43,7 @@ impl Cost {
 
 /// The same, as part of a line.
 pub(super) fn overhead(analysis: &Analysis) -> String {
-    let cost = Cost::of(analysis);
+    let cost = Cost::new(analysis);
     let beside = cost.companion.map(|time| format!(", companion {time} beside it"));
     format!("overhead about {}{}", cost.inside, beside.unwrap_or_default())
 }

@@ -57,7 +57,7 @@ pub(super) fn name(report: &Report, place: &CallPlace) -> String {
 }
 
 /// The same for JSON.
-pub(super) fn of(report: &Report, places: &[CallPlace]) -> anyhow::Result<Value> {
+pub(super) fn json(report: &Report, places: &[CallPlace]) -> anyhow::Result<Value> {
     let one = |place: &CallPlace| -> anyhow::Result<Value> {
         let site = place.address.map(|site| causes::place(report, place.process, &site));
         let (samples, share) = (place.samples, place.share);

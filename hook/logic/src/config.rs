@@ -107,48 +107,59 @@ impl Config {
         let mut at = environment;
         // SAFETY: the array ends with null, beyond which nothing is read.
         while let variable @ 1.. = unsafe { *at } {
-            let variable = c_bytes(variable);
-            let value = |name: &[u8]| variable.strip_prefix(name)?.strip_prefix(b"=");
-            if let Some(value) = value(b"CHASE_OUTPUT") {
-                config.output = value;
-            } else if let Some(value) = value(b"CHASE_LIBS") {
-                config.libs = value;
-            } else if let Some(value) = value(b"CHASE_EXCLUDE") {
-                config.exclude = value;
-            } else if let Some(value) = value(b"CHASE_INTERNAL") {
-                config.internal = value;
-            } else if let Some(value) = value(b"CHASE_FOLLOW") {
-                config.follow = value;
-            } else if let Some(value) = value(b"CHASE_THREADS") {
-                config.threads = value;
-            } else if let Some(value) = value(b"CHASE_START_ON") {
-                // (Signals are for `chase record`.)
-                config.start_on = value.strip_prefix(b"call:").unwrap_or(b"");
-            } else if let Some(value) = value(b"CHASE_TIMING") {
-                (config.timing, config.timing_is_unknown) = timing(value);
-            } else if let Some(value) = value(b"CHASE_SYSCALLS") {
-                config.syscalls = Syscalls::read(value);
-            } else if let Some(value) = value(b"CHASE_SAMPLE") {
-                config.sample = value;
-            } else if let Some(value) = value(b"CHASE_ARGUMENTS") {
-                config.arguments = !matches!(value, b"off" | b"0");
-            } else if let Some(value) = value(b"CHASE_SITES") {
-                config.sites = !matches!(value, b"" | b"0" | b"off");
-            } else if let Some(value) = value(b"CHASE_NARRATE") {
-                config.narrate = !matches!(value, b"" | b"0");
-            } else if let Some(value) = value(b"CHASE_EVENTS") {
-                config.events = Events::read(value);
-            } else if let Some(value) = value(b"CHASE_MAX_SIZE") {
-                config.max_size = size(value).unwrap_or(0);
-                config.max_size_is_unknown = !value.is_empty() && config.max_size == 0;
-            } else if let Some(value) = value(b"CHASE_UNTIL") {
-                config.until_ns = number(value).unwrap_or(0);
-            } else if let Some(value) = value(b"CHASE_VERBOSE") {
-                config.verbose = !matches!(value, b"" | b"0");
-            }
+            config.set(c_bytes(variable));
             at = at.wrapping_add(1);
         }
         config
+    }
+
+    /// Reads variables that arrive after the start, each of which ends with NUL.
+    pub fn read_late(variables: &'static [u8]) -> Self {
+        let mut config = Self::DEFAULT;
+        variables.split(|&byte| byte == 0).for_each(|variable| config.set(variable));
+        config
+    }
+
+    /// Takes over the value of `variable` (`NAME=VALUE`) if it is one of chase's.
+    fn set(&mut self, variable: &'static [u8]) {
+        let value = |name: &[u8]| variable.strip_prefix(name)?.strip_prefix(b"=");
+        if let Some(value) = value(b"CHASE_OUTPUT") {
+            self.output = value;
+        } else if let Some(value) = value(b"CHASE_LIBS") {
+            self.libs = value;
+        } else if let Some(value) = value(b"CHASE_EXCLUDE") {
+            self.exclude = value;
+        } else if let Some(value) = value(b"CHASE_INTERNAL") {
+            self.internal = value;
+        } else if let Some(value) = value(b"CHASE_FOLLOW") {
+            self.follow = value;
+        } else if let Some(value) = value(b"CHASE_THREADS") {
+            self.threads = value;
+        } else if let Some(value) = value(b"CHASE_START_ON") {
+            // (Signals are for `chase record`.)
+            self.start_on = value.strip_prefix(b"call:").unwrap_or(b"");
+        } else if let Some(value) = value(b"CHASE_TIMING") {
+            (self.timing, self.timing_is_unknown) = timing(value);
+        } else if let Some(value) = value(b"CHASE_SYSCALLS") {
+            self.syscalls = Syscalls::read(value);
+        } else if let Some(value) = value(b"CHASE_SAMPLE") {
+            self.sample = value;
+        } else if let Some(value) = value(b"CHASE_ARGUMENTS") {
+            self.arguments = !matches!(value, b"off" | b"0");
+        } else if let Some(value) = value(b"CHASE_SITES") {
+            self.sites = !matches!(value, b"" | b"0" | b"off");
+        } else if let Some(value) = value(b"CHASE_NARRATE") {
+            self.narrate = !matches!(value, b"" | b"0");
+        } else if let Some(value) = value(b"CHASE_EVENTS") {
+            self.events = Events::read(value);
+        } else if let Some(value) = value(b"CHASE_MAX_SIZE") {
+            self.max_size = size(value).unwrap_or(0);
+            self.max_size_is_unknown = !value.is_empty() && self.max_size == 0;
+        } else if let Some(value) = value(b"CHASE_UNTIL") {
+            self.until_ns = number(value).unwrap_or(0);
+        } else if let Some(value) = value(b"CHASE_VERBOSE") {
+            self.verbose = !matches!(value, b"" | b"0");
+        }
     }
 
     /// Whether some calls are excluded from recording.
@@ -239,6 +250,14 @@ mod tests {
         assert!(config.syscalls == Syscalls::Auto && config.arguments);
         assert!(!read(&[c"CHASE_ARGUMENTS=off"]).arguments);
         assert!(!config.sites && read(&[c"CHASE_SITES=1"]).sites);
+    }
+
+    #[test]
+    fn no_setting_is_lost_behind_many_others() {
+        let mut variables = b"OTHER=1\0".repeat(100);
+        variables.extend(b"CHASE_TIMING=count\0CHASE_VERBOSE=1\0");
+        let config = Config::read_late(variables.leak());
+        assert!(config.timing == TIMING_COUNT && config.verbose && config.output.is_empty());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Who may define a name: an entry of the table of all names that objects define.
+//! Which object may define a name: an entry of the table of all names that objects define.
 
 /// The maximum number of objects.
 pub const OBJECTS: usize = 4096;
@@ -21,8 +21,8 @@ const _: () = assert!(OBJECTS <= 1 << (u64::BITS - KEY_BITS - SYMBOL_BITS));
 /// Which objects may define a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Definer {
-    /// Nobody.
-    Nobody,
+    /// No object.
+    NoObject,
     /// This object, by this symbol, and no other object.
     Only(u32, u32),
     /// This object and those with higher numbers.
@@ -33,7 +33,7 @@ impl Entry {
     /// An entry without a name.
     pub const FREE: Self = Self(0);
 
-    /// The entry of a name with this hash that `object` defines by `symbol`, whose number is not 0: that is in no hash table.
+    /// The entry of a name with this hash that `object` defines by `symbol`. (Its number is not 0: symbol 0 is in no hash table.)
     #[inline]
     #[must_use]
     pub fn new(gnu_hash: u32, symbol: u32, object: u32) -> Self {
@@ -82,7 +82,7 @@ impl Entry {
     #[must_use]
     pub fn definer(self) -> Definer {
         match self.symbol() {
-            _ if self == Self::FREE => Definer::Nobody,
+            _ if self == Self::FREE => Definer::NoObject,
             SEVERAL => Definer::From(self.object()),
             symbol => Definer::Only(self.object(), symbol),
         }
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!((entry.key(), entry.definer()), (HASH >> 1, Definer::Only(4095, 12)));
         // The lowest bit of a hash is not stored.
         assert!(entry.and(Entry::new(HASH ^ 1, 12, 4095)) == entry);
-        assert_eq!(Entry::FREE.definer(), Definer::Nobody);
+        assert_eq!(Entry::FREE.definer(), Definer::NoObject);
     }
 
     #[test]

@@ -3,9 +3,9 @@
 //! The file, the clock, and what starts a companion are the caller's, so that a test can try every order of the steps.
 //! The companion locks and writes the file by the same functions.
 //!
-//! Whoever holds the file's lock alone is the companion, or is starting it. A lock that is held says nothing of what is
-//! written there: a companion that was killed leaves its line, and the next one's is not there yet. So the line is withdrawn
-//! *before* the lock is taken, under a shared lock, with which nobody can be the companion (see [`claim`]).
+//! The process that holds the file's lock exclusively is the companion, or is starting it. That the lock is held doesn't mean that
+//! the file's contents are current: a companion that was killed leaves its line there, until the next one writes its own. So a
+//! process clears the line *before* it takes the lock, under a shared lock, which excludes companions (see [`claim`]).
 
 use chase_format::session::{FAILED, FIRST_LINE, SAMPLES, SESSION};
 

@@ -42,6 +42,8 @@ pub enum Kind {
     System,
     /// `prctl(option, ...)`: may forbid system calls or the time stamp counter.
     Control,
+    /// `setuid`, `chroot` and similar: the recording's file may be out of reach afterwards.
+    Depart,
     /// Begins the recording (`CHASE_START_ON`): no function is of this kind by its name, nor any slot of a recording.
     Begin,
     /// Has a calling convention of its own, is part of a runtime that inspects its callers, or runs the application
@@ -51,7 +53,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds, in order.
-    const ALL: [Self; 19] = [
+    const ALL: [Self; 20] = [
         Self::Ordinary,
         Self::Capture,
         Self::Leave,
@@ -69,6 +71,7 @@ impl Kind {
         Self::Fork,
         Self::System,
         Self::Control,
+        Self::Depart,
         Self::Begin,
         Self::Alone,
     ];
@@ -78,8 +81,8 @@ impl Kind {
         Self::ALL.get(number as usize).copied().unwrap_or(Self::Alone)
     }
 
-    /// Whether chase must see its calls, though they are not to be recorded: it makes or ends threads and processes, or forbids system calls that
-    /// a recording needs.
+    /// Whether chase must see its calls, though they are not to be recorded: it makes or ends threads and processes, or takes away
+    /// system calls or files that a recording needs.
     pub fn concerns_recording(self) -> bool {
         matches!(
             self,
@@ -92,6 +95,7 @@ impl Kind {
                 | Self::Fork
                 | Self::System
                 | Self::Control
+                | Self::Depart
         )
     }
 
@@ -100,6 +104,7 @@ impl Kind {
         match self {
             Self::Ordinary
             | Self::Control
+            | Self::Depart
             | Self::Thread
             | Self::ThreadC11
             | Self::Close
@@ -134,8 +139,9 @@ pub fn is_only_called(name: &[u8]) -> bool {
     matches!(name, b"syscall" | b"nanosleep" | b"clock_nanosleep" | b"sched_yield")
 }
 
-/// Whether code that loads the address of this function may pass it on, but to nobody who looks at it. Where libpthread is apart,
-/// GCC's `std::thread` passes that of `pthread_create`, so that the linker needs libpthread, and calls it elsewhere.
+/// Whether code passes the address of this function as an argument only so that the linker sees a reference to it: nothing uses
+/// the argument. (Where libpthread is a separate library, GCC's `std::thread` passes the address of `pthread_create` in this
+/// way, which makes the linker link with libpthread; the call itself is made elsewhere.)
 #[must_use]
 pub fn is_passed_for_linkers(name: &[u8]) -> bool {
     name == b"pthread_create"
@@ -169,7 +175,7 @@ static TABLE: Names<Kind, 256> = Names::new(&[
     (b"_Unwind_Backtrace", Kind::Capture),
     // Lists the objects in the namespace of its caller, which it finds by its return address.
     (b"dl_iterate_phdr", Kind::Capture),
-    // Unwind the stack from where they are called; they return only if nobody catches.
+    // Unwind the stack from where they are called; they return only if nothing catches the exception.
     (b"_Unwind_RaiseException", Kind::Capture),
     (b"_Unwind_Resume", Kind::Leave),
     (b"_Unwind_Resume_or_Rethrow", Kind::Capture),
@@ -215,6 +221,16 @@ static TABLE: Names<Kind, 256> = Names::new(&[
     (b"dlvsym", Kind::Find),
     (b"syscall", Kind::System),
     (b"prctl", Kind::Control),
+    // May leave the recording's file behind: another user's, or under another root.
+    (b"setuid", Kind::Depart),
+    (b"seteuid", Kind::Depart),
+    (b"setreuid", Kind::Depart),
+    (b"setresuid", Kind::Depart),
+    (b"setfsuid", Kind::Depart),
+    (b"chroot", Kind::Depart),
+    (b"pivot_root", Kind::Depart),
+    (b"setns", Kind::Depart),
+    (b"unshare", Kind::Depart),
     // Calling conventions of their own.
     (b"__svml_*", Kind::Alone),
     (b"__tls_get_addr", Kind::Alone),

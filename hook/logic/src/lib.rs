@@ -1,7 +1,6 @@
-//! The parts of the hook that need no process: tables of names, patterns, the decoding of call sites, the statistics
-//! of sampling, the arithmetic of countdowns, of the tree's table, of stubs' jumps and of time off the CPU, what files of `/proc` say,
-//! the protocols of the lock and of the handshake with the companion.
-//! `libchase.so` links it, and of it the companion what both do; on its own it is unit-tested, and interpreted by Miri.
+//! The parts of the hook that need no process: settings, patterns, tables of names, symbol tables and call sites; the arithmetic
+//! of sampling, countdowns, jumps and time off the CPU; parsers for `/proc`; the protocols of the lock and of the handshake with
+//! the companion. `libchase.so` links it; so does the companion, for the code that both need. Its unit tests also run in Miri.
 //!
 //! Like everything in the library, it never panics in a release build, and uses no heap and no floating point.
 #![no_std]

@@ -78,8 +78,8 @@ pub fn before_fork(words: &impl Words, thread: u32) {
     words.swap_mark(thread);
 }
 
-/// Gives the lock back after that fork, in the parent, unless it was taken meanwhile: then whoever took it does that, perhaps
-/// another fork.
+/// Releases the lock after that fork, in the parent. If another thread, perhaps another fork, has taken the lock from the fork
+/// meanwhile, that thread releases it.
 pub fn after_fork_in_parent(words: &impl Words, thread: u32) {
     if words.exchange_mark(thread, NO_FORK) {
         release(words);
@@ -197,8 +197,8 @@ mod tests {
         assert!(two > LEAST && again > LEAST && three > LEAST, "{two}, {again}, {three}");
     }
 
-    /// A fork that holds the lock for long loses it to who waits. Its child knows, and that of the next fork is told nothing
-    /// that isn't so.
+    /// A fork that holds the lock for long loses it to a waiting thread. Its child knows that; the child of the next fork is not
+    /// affected.
     #[test]
     fn a_fork_may_lose_it_and_its_child_knows() {
         type Timed = Model<true>;

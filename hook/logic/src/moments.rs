@@ -127,7 +127,7 @@ impl Pairs {
     /// Those of a sample of x `ticks` that represents w = `weight` calls.
     #[must_use]
     #[inline]
-    pub fn of(weight: u32, ticks: u64) -> Self {
+    pub fn of_sample(weight: u32, ticks: u64) -> Self {
         let pairs = u64::from(weight) * u64::from(weight.saturating_sub(1));
         // (Before the division, the product of a weight of thousands and the square of a millisecond has more than 64 bits.)
         let squares = u128::from(pairs) * u128::from(ticks.saturating_mul(ticks));
@@ -222,18 +222,18 @@ mod tests {
 
     #[test]
     fn the_sums_of_a_sample_are_exact_until_they_saturate() {
-        assert_eq!(Pairs::of(1, 1_000), Pairs { pairs: 0, ticks: 0, squares: 0 });
-        assert_eq!(Pairs::of(3, 32), Pairs { pairs: 6, ticks: 192, squares: 24 });
+        assert_eq!(Pairs::of_sample(1, 1_000), Pairs { pairs: 0, ticks: 0, squares: 0 });
+        assert_eq!(Pairs::of_sample(3, 32), Pairs { pairs: 6, ticks: 192, squares: 24 });
         // A sample of a millisecond for 4,096 calls: its square counts as what it is.
         let (pairs, ticks) = (4_096 * 4_095, 3_000_000);
         let squares = (pairs as f64 * ticks as f64 * ticks as f64 / 256.0) as u64;
-        let found = Pairs::of(4_096, ticks);
+        let found = Pairs::of_sample(4_096, ticks);
         assert_eq!((found.pairs, found.ticks), (pairs, pairs * ticks));
         assert!(found.squares.abs_diff(squares) <= squares >> 40, "{found:?}, not {squares}");
-        let most = Pairs::of(u32::MAX, u64::MAX);
+        let most = Pairs::of_sample(u32::MAX, u64::MAX);
         assert_eq!(most.pairs, u64::from(u32::MAX) * u64::from(u32::MAX - 1));
         assert_eq!((most.ticks, most.squares), (u64::MAX, u64::MAX));
-        assert_eq!(Pairs::of(0, u64::MAX), Pairs { pairs: 0, ticks: 0, squares: 0 });
+        assert_eq!(Pairs::of_sample(0, u64::MAX), Pairs { pairs: 0, ticks: 0, squares: 0 });
     }
 
     #[test]

@@ -12,8 +12,8 @@ use crate::thread::Thread;
 const LOOK_AT: usize = 64;
 
 impl Thread {
-    /// Keeps from where a sampled call of `node` was made that stands for `weight` calls, unless contexts are told apart by
-    /// that anyway.
+    /// Records the place from which a sampled call of `node` was made; the sample stands for `weight` calls. Does nothing if contexts
+    /// are distinguished by that place anyway.
     ///
     /// # Safety
     /// The node is this thread's.

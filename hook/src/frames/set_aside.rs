@@ -5,7 +5,7 @@
 //! that it will not: greenlet copies slices of the stack away and back, so what lies deeper than a running call may
 //! come back later. So the frame is not reused, but set aside with all that its call needs to return. It stays so
 //! forever if it is on another stack, or if its thread has called nothing that jumps or unwinds since; otherwise until
-//! very many others were set aside. From then on, it has the values of the frame below it in the shadow stack. If a
+//! very many others were set aside. While it is set aside, the frame has the values of the frame below it in the shadow stack. If a
 //! call returns that seemed abandoned on the thread's own stack, then this process slices stacks, and no set-aside
 //! frame is reused any more.
 //!

@@ -1,10 +1,10 @@
-//! Whether somebody has the lock of the dynamic linker's list of objects, which `dl_iterate_phdr` takes.
+//! Whether the lock of the dynamic linker's list of objects is held. `dl_iterate_phdr` takes that lock.
 //!
-//! A signal handler may have interrupted its own thread between the instruction that takes that lock and those that note who
-//! has it. Whoever wants it then, in the handler, waits for ever, though its owner may take it again and again. (While
-//! `dlopen` adds its first object to the list, the linker's own state still says that the list is consistent: seen with glibc
-//! 2.36.) So the lock is looked at before it is taken. Its place in the linker's data is found once, as that of the recursive lock whose count is
-//! higher in a callback of `dl_iterate_phdr` than after it.
+//! The lock is recursive: its owner may take it again. But a signal handler may interrupt its thread after the instruction that
+//! takes the lock, and before those that store who owns it. If the handler then takes the lock, it waits for ever. (The linker's
+//! own state doesn't help: while `dlopen` adds its first object to the list, it still says that the list is consistent, with glibc
+//! 2.36.) So chase looks at the lock before it takes it. It finds the lock once: of the linker's recursive locks, it is the one
+//! whose count is higher in a callback of `dl_iterate_phdr` than afterwards.
 
 use core::hint::spin_loop;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};

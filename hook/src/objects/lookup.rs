@@ -15,8 +15,8 @@ use chase_logic::symbol_hash;
 const MANY_NEEDED: usize = 256;
 /// Up to this product of objects and imports, no index is made: the look-ups take less than a millisecond.
 const FEW_QUESTIONS: usize = 1 << 14;
-/// How many imports before its look-up an import's index entry is prefetched, then the symbol that this names, then
-/// the symbol's name.
+/// How many imports ahead of the look-up these are prefetched: an import's index entry, then the symbol that the entry names,
+/// then the symbol's name.
 const PLACES_AHEAD: usize = 15;
 const SYMBOLS_AHEAD: usize = 10;
 const NAMES_AHEAD: usize = 5;
@@ -100,7 +100,7 @@ impl Objects {
             return Some(found);
         }
         let candidates = match definer {
-            Definer::Nobody => return None,
+            Definer::NoObject => return None,
             Definer::Only(id, _) => id..id + 1,
             Definer::From(id) => id..self.count as u32,
         };
@@ -147,19 +147,19 @@ impl Objects {
     /// Returns the definition in `root` or its dependencies, breadth first.
     fn lookup_in_dependencies(&self, root: u32, wanted: &Wanted<'_>) -> Option<Definition> {
         match self.index.definer(wanted.gnu_hash()) {
-            Definer::Nobody => None,
+            Definer::NoObject => None,
             definer => self.with_dependencies(root, |ids| {
                 ids.iter().find_map(|&id| self.definition_in(id, wanted, definer))
             }),
         }
     }
 
-    /// Returns the definition in object `id`, unless `definer`, which tells who may define the name, rules that out.
+    /// Returns the definition in object `id`, unless `definer` says that this object can't define the name.
     fn definition_in(&self, id: u32, wanted: &Wanted<'_>, definer: Definer) -> Option<Definition> {
         // The definitions in a copy of chase replace those of other objects.
         let object = self.get(id).filter(|object| !object.is_chase)?;
         let symbol = match definer {
-            Definer::Nobody => None,
+            Definer::NoObject => None,
             Definer::Only(other, _) if other != id => None,
             Definer::From(first) if id < first => None,
             Definer::Only(_, symbol) if !object.returned => find_at(&object.image, symbol, wanted),

@@ -30,9 +30,9 @@ const LOCKS: [fn(Fork); 9] = [
 /// Threads that may be in a fork at the same time.
 const FORKS: usize = 64;
 
-/// Blocks the signals of forking threads, by number: of the one that holds the locks, and of those from which they were taken.
-/// (Locks are taken from a fork after a second. With more forks at a time than this, the signals of the others are as they were
-/// meanwhile.)
+/// What blocks the signals of forking threads, each with its thread's number: the thread that holds the locks, and those that have lost them.
+/// (A fork loses its locks after a second. If more threads than this fork at the same time, the signals of the others are not
+/// blocked.)
 static FORK_SIGNALS: Lock<[Option<(u32, SignalsBlocked)>; FORKS]> =
     Lock::new([const { None }; FORKS]);
 

@@ -46,7 +46,7 @@ pub(crate) unsafe fn record(thread: &Thread, node: *mut Node, ticks: u64, weight
     }
     let Weighed { weight: own_weight, typical, possible, held_back } = weighed;
     let rest = weight - own_weight;
-    let Pairs { pairs, ticks: pairs_ticks, squares } = Pairs::of(weight, possible);
+    let Pairs { pairs, ticks: pairs_ticks, squares } = Pairs::of_sample(weight, possible);
     // SAFETY: as above. A handler of the same thread may come in between; only the fields about precision are not
     // updated by single instructions.
     unsafe {

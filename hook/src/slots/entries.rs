@@ -19,7 +19,7 @@ pub(super) struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    pub(super) fn of(object: &'a Object) -> Self {
+    pub(super) fn new(object: &'a Object) -> Self {
         Self { object, are_unprotected: false }
     }
 

@@ -78,7 +78,7 @@ impl Slots {
         held.store(read_entry(import.got), Ordering::Relaxed);
         object_id.store(id as usize, Ordering::Relaxed);
         got.store(import.got, Ordering::Release);
-        Entries::of(object).store(import.got, stub)
+        Entries::new(object).store(import.got, stub)
     }
 
     /// Restores the watched entries. The caller holds the lock.
@@ -91,7 +91,7 @@ impl Slots {
                 continue;
             };
             if read_entry(entry) == stubs::special_stub(number) {
-                Entries::of(object).store(entry, held);
+                Entries::new(object).store(entry, held);
             }
         }
     }

@@ -45,7 +45,7 @@ pub(crate) fn restore(object: &Object) -> u64 {
     // SAFETY: the object's description is at that address.
     let (record, slots, _) = unsafe { parts_of(description) };
     let mut restored = 0;
-    let mut entries = Entries::of(object);
+    let mut entries = Entries::new(object);
     for (i, slot) in slots.iter().enumerate() {
         let got = object.image.bias.wrapping_add(slot.got_svma as usize);
         let original = of_slot(record.first_slot as usize + i);

@@ -71,7 +71,7 @@ fn begin() {
 /// `stack` is the end of a stack of [`STACK`] bytes.
 ///
 /// # Safety
-/// Nobody uses that.
+/// Nothing else uses that stack.
 unsafe fn record_from_here(stack: *mut u8) {
     let config = loading::config();
     if sys::has_seccomp_filter() {

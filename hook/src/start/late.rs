@@ -24,9 +24,6 @@ use crate::thread::{self, Thread};
 use chase_logic::config::Config;
 use chase_logic::text::Text;
 
-/// The maximum number of settings.
-const SETTINGS: usize = 32;
-
 type Function = unsafe extern "C" fn(*mut Order);
 
 /// The variable by which the launcher finds the library in a file and in a process.
@@ -102,14 +99,7 @@ unsafe extern "C" fn attach(order: *mut Order) {
     if settings.len() != given {
         return refuse(order, "no memory", libc::ENOMEM);
     }
-    let mut variables = [0usize; SETTINGS + 1];
-    let texts = settings.split(|&byte| byte == 0).filter(|text| !text.is_empty());
-    for (variable, text) in variables.iter_mut().zip(texts).take(SETTINGS) {
-        *variable = text.as_ptr() as usize;
-    }
-    // SAFETY: the array ends with null, and each text with NUL.
-    let config = unsafe { Config::read(variables.as_ptr()) };
-    match begin_late(config, Auxiliary::read(), settings) {
+    match begin_late(Config::read_late(settings), Auxiliary::read(), settings) {
         Ok(()) => {
             ATTACHMENT.0.is_recording.store(1, Ordering::Relaxed);
             order.result = DONE;

@@ -1,8 +1,8 @@
 //! Places that sampled calls are made from.
 //!
-//! A sample's return address is in its frame for nothing. Of each context, the thread keeps how many samples return to which
-//! address, in tables of the recording that are probed in place: there is nothing to write at the end, and a reader adds up
-//! what several tables have. Once they are full, further places are not kept.
+//! The return address of a sampled call is in its frame anyway. For each context, the thread counts how many samples return to
+//! which address. The counts are in hash tables in the recording itself, so nothing has to be written at the end. A place may be
+//! in several tables, whose counts the reader adds up. When the tables are full, new places are not counted.
 
 use core::cell::Cell;
 

@@ -27,8 +27,8 @@ const LONGEST: usize = 4096;
 pub(crate) struct Text(Tail<TEXT_BYTES>);
 
 impl Text {
-    /// Copies the text at `address`; `None` if it is empty or not readable. Of one that is longer than [`TEXT_BYTES`], keeps the
-    /// end. (What comes after [`LONGEST`] is not looked at.)
+    /// Copies the text at `address`; `None` if it is empty or not readable. If it is longer than [`TEXT_BYTES`], keeps only its
+    /// end. (Bytes after the first [`LONGEST`] are not read.)
     pub(crate) fn copy(address: usize) -> Option<Self> {
         let mut text = Tail::EMPTY;
         let mut at = address;

@@ -75,7 +75,7 @@ pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names) -> Option<Timeli
             group: row.map_or("", |row| &*row.label).into(),
             is_idle: idle.get(group(lane) as usize).is_some_and(|&is_idle| is_idle),
             spans: filling.spans(),
-            ran: ran.of(lane),
+            ran: ran.samples_of(lane),
         }
     };
     let mark = |mark: &chase_analyzer::Mark| {

@@ -146,11 +146,8 @@ impl<'r> Thread<'r> {
     /// How long it was off the CPU where, in no order; there may be several rows of a node, and rows of nodes that it
     /// does not have.
     pub fn off_cpu(&self) -> impl Iterator<Item = OffCpuRow> + use<'r> {
-        let (recording, owner) = (self.recording, self.entry.index);
-        let chunks = &recording.off_cpu;
-        let first = chunks.partition_point(|chunk| chunk.owner < owner);
-        let own = chunks[first..].iter().take_while(move |chunk| chunk.owner == owner);
-        let rows = own.flat_map(move |chunk| {
+        let recording = self.recording;
+        let rows = self.own_chunks(&recording.off_cpu).iter().flat_map(move |chunk| {
             let contents = chunk.contents(&recording.bytes);
             let size = size_of::<OffCpuRow>();
             (0..(contents.len() / size).min(chunk.count as usize))
@@ -161,28 +158,25 @@ impl<'r> Thread<'r> {
 
     /// What arguments of its calls were, by context, in no order; there may be rows of nodes that it does not have.
     pub fn arguments(&self) -> impl Iterator<Item = Arguments> + use<'r> {
-        let (chunks, owner) = (&*self.recording.arguments, self.entry.index);
-        let first = chunks.partition_point(|chunk| chunk.owner < owner);
-        let end = chunks.partition_point(|chunk| chunk.owner <= owner);
-        arguments::arguments(&self.recording.bytes, &chunks[first..end])
+        arguments::arguments(&self.recording.bytes, self.own_chunks(&self.recording.arguments))
     }
 
     /// What texts its long calls were passed, by context, in no order; there may be several rows of a context with the same
     /// text, and rows of nodes that it does not have.
     pub fn texts(&self) -> impl Iterator<Item = Text<'r>> + use<'r> {
         let recording = self.recording;
-        let kept = texts::texts(&recording.bytes, self.own(&recording.texts));
-        kept.chain(texts::others(&recording.bytes, self.own(&recording.arguments)))
+        let kept = texts::texts(&recording.bytes, self.own_chunks(&recording.texts));
+        kept.chain(texts::others(&recording.bytes, self.own_chunks(&recording.arguments)))
     }
 
     /// From where its sampled calls were made, by context, in no order; there may be several rows of a context with the same
     /// address, and rows of nodes that it does not have.
     pub fn callers(&self) -> impl Iterator<Item = CallerRow> + use<'r> {
-        callers::callers(&self.recording.bytes, self.own(&self.recording.callers))
+        callers::callers(&self.recording.bytes, self.own_chunks(&self.recording.callers))
     }
 
     /// The chunks that belong to it, of those sorted by owner.
-    fn own(&self, chunks: &'r [Chunk]) -> &'r [Chunk] {
+    fn own_chunks(&self, chunks: &'r [Chunk]) -> &'r [Chunk] {
         let owner = self.entry.index;
         let first = chunks.partition_point(|chunk| chunk.owner < owner);
         let end = chunks.partition_point(|chunk| chunk.owner <= owner);

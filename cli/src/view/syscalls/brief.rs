@@ -137,7 +137,7 @@ pub(in crate::view) fn not_seen(report: &Report) -> Vec<String> {
         (
             not_seen.dropped_images,
             "program",
-            "of another user, or set-id, whose system calls may not be watched",
+            "of another user, or set-id: its system calls may not be watched, and where it may not write to the directory of the recordings, neither it nor what it starts is recorded",
         ),
         (
             not_seen.unfinished,

@@ -306,7 +306,7 @@ chase_exit_\of:                         # r11 = frame
                                         # get frames, for a sample
     jmp .Lenter_slow_moved_\of
 
-.Lenter_moved_\of:                      # somebody claimed between our look and our claim
+.Lenter_moved_\of:                      # a handler claimed a frame between our look and our claim
     movq %rdx, %rsi
     jmp .Lenter_slow_moved_\of
 .Lenter_slow_\of:

@@ -190,8 +190,8 @@
 .endm
 
 # At an exit, before the clock is read: makes the caller of the frame in r11 the thread's context. Most time of a short
-# call is that of its two clock reads. Where others get the processor meanwhile, that is the call's until the second one,
-# and its caller's after it, by the clock and by the context alike. Jumps to `not_top` if the frame is not the top one of
+# call is that of its two clock reads. If other threads get the processor before the second read, that time is the call's;
+# after it, the caller's: by the clock and by the context alike. Jumps to `not_top` if the frame is not the top one of
 # this thread, which may be another one than at entry. rdx, rsi and rdi are lost.
 .macro show_caller of not_top
     load_thread \of %rdx
@@ -205,7 +205,7 @@
 
 # At the end of a segment, with the top in rax and the thread in rcx: enters the next one, as `Thread::enter_next` does.
 # Jumps to `slow` if there is none, or no thread. If a signal handler has moved the top meanwhile, that is left as it is:
-# whoever comes here looks at the top again. rax, rdx and rsi are lost.
+# the code that follows looks at the top again. rax, rdx and rsi are lost.
 .macro enter_next_segment slow
     testq %rax, %rax
     jz \slow

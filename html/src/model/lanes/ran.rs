@@ -29,7 +29,7 @@ impl<'n> RanPlaces<'n> {
     }
 
     /// The samples of a lane.
-    pub(super) fn of(&mut self, lane: &Events) -> Vec<RanAt> {
+    pub(super) fn samples_of(&mut self, lane: &Events) -> Vec<RanAt> {
         let mut found = Vec::new();
         for ran in &lane.samples {
             self.seen += 1;

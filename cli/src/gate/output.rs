@@ -51,7 +51,7 @@ impl Verdict<'_> {
 }
 
 /// One line each, on standard error.
-pub(super) fn tell(verdicts: &[Verdict]) {
+pub(super) fn print(verdicts: &[Verdict]) {
     for verdict in verdicts {
         let line = format!("{}: {}: {}", verdict.word(), verdict.condition, verdict.shown());
         // Where standard error is closed, the exit status has to do.
