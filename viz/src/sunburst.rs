@@ -95,6 +95,8 @@ struct Slice<'s> {
     name: &'s str,
     /// What is written on it.
     label: &'s str,
+    /// Added to its share, where there is room.
+    note: &'s str,
     value: f64,
     colour: Colour,
     key: Option<&'s str>,
@@ -131,6 +133,7 @@ impl Rings<'_, '_> {
             self.slice(&Slice {
                 name: &name,
                 label: &segment.group.name,
+                note: "",
                 value: segment.group.value,
                 colour,
                 key,
@@ -148,6 +151,7 @@ impl Rings<'_, '_> {
             self.slice(&Slice {
                 name: &name,
                 label: &label,
+                note: "",
                 value,
                 colour: REST,
                 key: None,
@@ -172,22 +176,24 @@ impl Rings<'_, '_> {
             let colour = colour.shade(shade);
             shade = if matches!(shade, Shade::Odd) { Shade::Even } else { Shade::Odd };
             let (name, value) = (part.label.as_str(), part.value);
-            self.slice(&Slice { name, label: name, value, colour, key, from, to, ring: PARTS });
+            let (label, note, ring) = (name, "", PARTS);
+            self.slice(&Slice { name, label, note, value, colour, key, from, to, ring });
             from = to;
         }
         if thin.1 > 0.0 {
             // Where hundreds have most of the time together, it is to be seen that none of them has much.
             let each = match thin.0 {
                 1 => String::new(),
-                _ => format!(" (≤ {} each)", share(largest, self.whole)),
+                _ => format!(", ≤ {} each", share(largest, self.whole)),
             };
             let name = format!("{} smaller ones of {}{each}", thin.0, segment.group.name);
             let (value, to) = (thin.1, from + thin.1 / self.whole * TAU);
-            let label = format!("{} smaller{each}", thin.0);
+            let label = format!("{} smaller", thin.0);
             let colour = colour.shade(Shade::Smaller);
             self.slice(&Slice {
                 name: &name,
                 label: &label,
+                note: &each,
                 value,
                 colour,
                 key,
@@ -227,6 +233,10 @@ impl Rings<'_, '_> {
             }
         }
         let places = self.places(slice);
+        let noted = format!("{share}{}", slice.note);
+        if !slice.note.is_empty() && self.name_and_share(&forms[0], &noted, slice, &places, look) {
+            return;
+        }
         let drawn = forms.iter().any(|form| self.name_as(form, share, slice, &places, look));
         if !drawn {
             self.name_as("", share, slice, &places, look);
@@ -242,6 +252,9 @@ impl Rings<'_, '_> {
         places: &[Point],
         look: Type,
     ) -> bool {
+        if !name.is_empty() && self.name_and_share(name, share, slice, places, look) {
+            return true;
+        }
         let line = look.size + 3.0;
         let baseline = look.size * 0.36;
         let share_width = self.page.text_width(share, look);
@@ -249,7 +262,6 @@ impl Rings<'_, '_> {
         let place = |width, height| {
             places.iter().copied().find(|&at| self.has_room(slice, at, width, height))
         };
-        let with_share = place(width.max(share_width), 2.0 * line);
         let across = place(width, line);
         let upwards = place(line, width);
         let alone = place(share_width, line);
@@ -262,10 +274,6 @@ impl Rings<'_, '_> {
                 draw(share, (x, y + baseline), share_width);
             }
             alone.is_some()
-        } else if let Some((x, y)) = with_share {
-            draw(name, (x, y + baseline - line / 2.0), width);
-            draw(share, (x, y + baseline + line / 2.0), share_width);
-            true
         } else if let Some((x, y)) = across {
             draw(name, (x, y + baseline), width);
             true
@@ -275,6 +283,30 @@ impl Rings<'_, '_> {
         } else {
             false
         }
+    }
+
+    /// The name and, below it, the share, if there is room for both; whether there is.
+    fn name_and_share(
+        &mut self,
+        name: &str,
+        share: &str,
+        slice: &Slice<'_>,
+        places: &[Point],
+        look: Type,
+    ) -> bool {
+        let (line, baseline) = (look.size + 3.0, look.size * 0.36);
+        let widths = [name, share].map(|text| self.page.text_width(text, look));
+        let widest = widths[0].max(widths[1]);
+        let mut places = places.iter().copied();
+        let place = places.find(|&at| self.has_room(slice, at, widest, 2.0 * line));
+        let Some((x, y)) = place else { return false };
+        for (text, (width, down)) in
+            [name, share].into_iter().zip(widths.into_iter().zip([-0.5, 0.5]))
+        {
+            let at = (x, y + baseline + down * line);
+            self.page.label(text, at, Align::Middle, width, look);
+        }
+        true
     }
 
     /// Where a name may be in a slice: in the middle of its length, or as near to that as it has room; at the bottom
@@ -374,7 +406,7 @@ mod tests {
             texts(&(0..number).map(part).collect::<Vec<_>>())
         };
         let texts = alike(400);
-        assert!(texts.contains(&"400 smaller (≤ 0.2 % each)".to_owned()), "{texts:?}");
+        assert!(texts.contains(&"100 %, ≤ 0.2 % each".to_owned()), "{texts:?}");
     }
 
     #[test]
