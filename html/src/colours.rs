@@ -136,7 +136,7 @@ pub(crate) fn cause_words(cause: WaitCause) -> &'static str {
         WaitCause::Condition => "a condition",
         WaitCause::Barrier => "a barrier",
         WaitCause::Join => "a thread or process to end",
-        WaitCause::Sleep => "time to pass",
+        WaitCause::Sleep => "time or a signal",
         WaitCause::Io => "input or output",
         WaitCause::Other => "other things",
     }

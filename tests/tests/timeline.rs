@@ -23,7 +23,7 @@ const WORDS: [(&str, &str); 7] = [
     ("condition", "waiting for a condition"),
     ("barrier", "waiting for a barrier"),
     ("join", "waiting for a thread or process to end"),
-    ("sleep", "waiting for time to pass"),
+    ("sleep", "waiting for time or a signal"),
     ("io", "waiting for input or output"),
     ("other", "waiting for other things"),
 ];
