@@ -138,8 +138,13 @@ impl Analysis {
     /// The number of threads. One that goes on as another program has a row for each, and counts once.
     #[must_use]
     pub fn number_of_threads(&self) -> usize {
-        let images = (0..self.processes.len()).filter_map(|process| self.image_before(process));
-        self.totals.threads.saturating_sub(images.count())
+        let is_recorded = |&process: &usize| self.processes[process].is_recorded;
+        let images = (0..self.processes.len()).filter(is_recorded);
+        let before = |&process: &usize| {
+            let images = std::iter::successors(Some(process), |&image| self.image_before(image));
+            images.skip(1).any(|image| is_recorded(&image))
+        };
+        self.totals.threads.saturating_sub(images.filter(before).count())
     }
 
     /// What a thread has in common with none but its rows in other images: the first image of its process, and its id.

@@ -278,9 +278,8 @@ fn waits_end_when_the_thread_is_woken() {
     assert_eq!(measured(main.off_cpu), (2_000_000, 1_600_000));
 }
 
-/// A thread that is killed with its process, in a call, waits for a processor until it is gone.
-#[test]
-fn what_is_after_a_killed_threads_end_is_not_its_time() {
+/// A thread that is killed with its process, in a call, waits for a processor until it is gone. It ran in its life for so long.
+fn killed_in_a_call(ran_ns: Option<u64>) -> Analysis {
     let mut process = Process::new();
     let (_, inner) = process.slots();
     process.builder.timeline(process.main).work(1_000_000).end();
@@ -292,9 +291,17 @@ fn what_is_after_a_killed_threads_end_is_not_its_time() {
     seen.wait(refs[0], 1001, WAIT_VOLUNTARY, 1, 150_000);
     seen.wait(refs[1], 1001, WAIT_VOLUNTARY, 1, 820_000);
     seen.wait(refs[1], 1001, WAIT_PREEMPTED, 1, 60_000);
+    if let Some(ns) = ran_ns {
+        seen.on_cpu(1001, ns);
+    }
     let file = SyscallsFile::parse(seen.build()).unwrap();
     let image = process.image().with_syscalls(Some(file));
-    let analysis = Analysis::new(&[image], Selection::All);
+    Analysis::new(&[image], Selection::All)
+}
+
+#[test]
+fn what_is_after_a_killed_threads_end_is_not_its_time() {
+    let analysis = killed_in_a_call(None);
     let worker = analysis.threads.iter().find(|row| row.tid == 1001).unwrap();
     let off_cpu = worker.off_cpu;
     assert_eq!(worker.lifetime_ns, Ns(1_000_000));
@@ -303,6 +310,16 @@ fn what_is_after_a_killed_threads_end_is_not_its_time() {
         let blocked_ns = Some(Ns(820_000));
         MeasuredOffCpu { blocked_ns, runnable_ns: Some(Ns(30_000)) }
     });
+}
+
+/// What it ran is not time that it waited, although it waits for longer than its call takes.
+#[test]
+fn a_killed_thread_ran_before_it_waited() {
+    let analysis = killed_in_a_call(Some(50_000));
+    let worker = analysis.threads.iter().find(|row| row.tid == 1001).unwrap();
+    let off_cpu = worker.off_cpu;
+    assert_eq!(worker.on_cpu_ns, Some(Ns(50_000)));
+    assert_eq!((off_cpu.blocked_ns, off_cpu.runnable_ns), (Some(Ns(950_000)), Some(Ns(0))));
 }
 
 /// Where no companion was there, threads know themselves; what asking took is their own cost.

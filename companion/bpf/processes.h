@@ -16,10 +16,10 @@ INLINE u32 own_number(struct pid *pid)
 	return of.nr;
 }
 
-/* A slot with one thread; PROCESSES if there is none. */
+/* A slot with one thread; PROCESSES if there is none. `parent` is the slot of the parent process or previous image; PROCESSES if there is none. */
 INLINE u32 make_process(struct task_struct *task, u32 kind, u32 parent)
 {
-	struct process *process;
+	struct process *process, *from;
 	struct totals *t;
 	u32 number;
 
@@ -39,7 +39,10 @@ INLINE u32 make_process(struct task_struct *task, u32 kind, u32 parent)
 	process->live = 1;
 	process->pid = task->tgid;
 	process->own_pid = own_number(READ(READ(task, group_leader), thread_pid));
-	process->parent = parent == PROCESSES ? number : parent;
+	process->parent_pid = 0;
+	from = bpf_map_lookup_elem(&processes, &parent);
+	if (from)
+		process->parent_pid = from->own_pid;
 	process->began_ns = bpf_ktime_get_ns();
 	process->ended_ns = 0;
 	process->path[0] = 0;

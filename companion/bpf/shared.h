@@ -221,7 +221,7 @@ struct process {
 	u32 live;       /* threads; the slot is the companion's when it is 0 */
 	u32 pid;        /* in the first pid namespace */
 	u32 own_pid;    /* in its own pid namespace */
-	u32 parent;     /* number of the parent process or previous image; its own number for the first */
+	u32 parent_pid; /* the same of the parent process, or of itself if it ran another image before; 0 for the first */
 	u32 attached;   /* if it had run before its hello, or was detached from: IS_* */
 	u64 began_ns;   /* CLOCK_MONOTONIC */
 	u64 ended_ns;   /* 0 as long as it lives */

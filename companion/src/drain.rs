@@ -234,7 +234,7 @@ impl Drain {
         }
         let process = &processes[number as usize];
         let path = path_of(process, &self.directory);
-        let header = header_of(process, processes, self.cost);
+        let header = header_of(process, self.cost);
         let header = SyscallsHeader { sample_hz: self.sample_hz, ..header };
         let processors = online_cpus().map_or(0, |cpus| cpus.len() as u64);
         let header = SyscallsHeader { processors, ..header };
@@ -397,10 +397,10 @@ fn has_name(process: &Process) -> bool {
     process.state != PROCESS_FREE && (process.state == PROCESS_GREETED || process.live == 0)
 }
 
-fn header_of(process: &Process, all: &[Process], cost: Cost) -> SyscallsHeader {
+fn header_of(process: &Process, cost: Cost) -> SyscallsHeader {
     SyscallsHeader {
         pid: process.own_pid,
-        parent_pid: parent_pid_of(process, all),
+        parent_pid: process.parent_pid,
         began_ns: process.began_ns,
         began_realtime_ns: realtime_of(process.began_ns),
         boot_id: boot_id(),
@@ -409,14 +409,6 @@ fn header_of(process: &Process, all: &[Process], cost: Cost) -> SyscallsHeader {
         name: process.name,
         ..SyscallsHeader::zeroed()
     }
-}
-
-/// Returns the parent's pid; 0 if the parent's entry may belong to another process by now.
-fn parent_pid_of(process: &Process, all: &[Process]) -> u32 {
-    let parent = all.get(process.parent as usize);
-    let is_it =
-        |parent: &&Process| parent.state != PROCESS_FREE && parent.began_ns < process.began_ns;
-    parent.filter(is_it).map_or(0, |parent| parent.own_pid)
 }
 
 /// Converts a time of `CLOCK_MONOTONIC` to ns since 1970.

@@ -351,8 +351,8 @@ pub struct Process {
     pub pid: u32,
     /// Process id in its own pid namespace.
     pub own_pid: u32,
-    /// Number of the process or image that it was forked from, or that it replaced; its own number for the first.
-    pub parent: u32,
+    /// Likewise of the process that it was forked from, or of itself if it ran another image before; 0 for the first.
+    pub parent_pid: u32,
     /// For a process that had run before its hello, or was detached from: whether its threads are traced.
     pub attached: u32,
     /// When its tracing began, `CLOCK_MONOTONIC`.

@@ -370,7 +370,7 @@ impl Image {
         if bytes.len() < self.process.path.len() {
             self.process.path[..bytes.len()].copy_from_slice(bytes);
             self.process.state = PROCESS_GREETED;
-            self.process.parent = header.parent_pid;
+            self.process.parent_pid = header.parent_pid;
         }
     }
 
@@ -383,7 +383,7 @@ impl Image {
             }
             let header = SyscallsHeader {
                 pid: self.process.own_pid,
-                parent_pid: self.process.parent,
+                parent_pid: self.process.parent_pid,
                 began_ns: self.process.began_ns,
                 began_realtime_ns: realtime_of(self.process.began_ns),
                 boot_id: boot_id(),

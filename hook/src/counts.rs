@@ -53,6 +53,8 @@ pub(crate) struct Counts {
     slot_states: memory::SlotStates,
     /// Approximately how long the timing of short calls has taken.
     pub(crate) spent_ticks: Cell<u64>,
+    /// By how much samples cost more than at the start, in 1/1024 of that.
+    pub(crate) coldness: Cell<u64>,
     /// The number of the thread's preemptions when it was last read.
     pub(crate) preemptions: Cell<u64>,
     links: memory::Links,
@@ -82,7 +84,9 @@ pub(crate) struct SlotState {
     pub(crate) choices: Cell<u32>,
     /// The number of calls from the latest review to the next.
     pub(crate) interval: Cell<u32>,
+    /// When the latest review was, and for how long the thread had run by then.
     pub(crate) since_ticks: Cell<u64>,
+    pub(crate) since_ran_ticks: Cell<u64>,
     pub(crate) suspects: Cell<Suspects>,
 }
 

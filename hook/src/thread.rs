@@ -11,6 +11,7 @@ mod left_out;
 mod long_calls;
 mod off_cpu;
 mod pending;
+mod ran;
 mod starts;
 
 use core::cell::{Cell, UnsafeCell};
@@ -23,6 +24,7 @@ use chase_format::layout::{
 };
 
 use self::off_cpu::OffCpu;
+use self::ran::Ran;
 use crate::abi::{Countdown, Entry, ThreadHead};
 use crate::arch::{self, OwnCounter, set_words, words_offset};
 use crate::counts::{self, Counts, no_counts};
@@ -71,6 +73,7 @@ pub(crate) struct Thread {
     record: Cell<*mut ThreadRecord>,
     /// Its time on the CPU before its record began, in ns.
     cpu_before_ns: Cell<u64>,
+    ran: Ran,
     pub(crate) off_cpu: OffCpu,
     pub(crate) events: Events,
     pub(crate) destructor_rounds: Cell<u32>,
@@ -160,6 +163,7 @@ impl Thread {
             pending: Cell::new(Pending::NONE),
             record: Cell::new(ptr::null_mut()),
             cpu_before_ns: Cell::new(0),
+            ran: Ran::new(),
             off_cpu: OffCpu::new(),
             events: Events::new(),
             destructor_rounds: Cell::new(0),
@@ -289,6 +293,7 @@ impl Thread {
     /// Begins its recorded life, which what it did before is no part of. The thread has a record.
     pub(crate) fn begin_life(&self) {
         self.cpu_before_ns.set(cost::thread_ns());
+        self.forget_ran();
         // SAFETY: as in `count_untimed`.
         unsafe { (*self.record.get()).start_ticks = clock::now() };
     }

@@ -290,6 +290,26 @@ static void handlers(void)
     tell("escapes", escapes);
 }
 
+/* A thread of a server: it mostly waits, and makes many short calls when it does not. */
+static void *servant(void *argument)
+{
+    (void)argument;
+    for (int request = 0; request < 300; request++) {
+        usleep(2000);
+        for (long i = 0; i < 100; i++)
+            trap_add(i, 1);
+    }
+    return NULL;
+}
+
+static void waiting(void)
+{
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, servant, NULL) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    tell("trap_add", 300 * 100);
+}
+
 int main(int argc, char **argv)
 {
 #ifdef OWN_STORAGE
@@ -322,6 +342,8 @@ int main(int argc, char **argv)
         ends();
     else if (strcmp(how, "handlers") == 0)
         handlers();
+    else if (strcmp(how, "waiting") == 0)
+        waiting();
     else
         return 2;
     tell("trap_empty", made);

@@ -197,7 +197,8 @@ fn figures(analysis: &Analysis) -> Vec<(String, String, Figures)> {
     let of = |row: &chase_analyzer::ApiRow| {
         let measures = &row.measures;
         let (calls, estimated) = (measures.calls, measures.calls_estimated);
-        let figures = Figures { calls, estimated, ci95: measures.calls_ci95 };
+        let figures =
+            Figures { calls, timed: measures.timed, estimated, ci95: measures.calls_ci95 };
         (row.library.clone(), row.symbol.clone(), figures)
     };
     analysis.apis.iter().map(of).collect()

@@ -76,6 +76,8 @@ pub struct Api {
 pub struct Figures {
     /// Calls begun.
     pub calls: u64,
+    /// Those that were timed.
+    pub timed: u64,
     /// Whether some of them may be missing.
     pub estimated: bool,
     /// How many of the latest are missing, or too many, at most.

@@ -228,3 +228,25 @@ fn what_chase_does_to_start_is_not_the_programs() {
     assert!(failed.clone().all(|row| row.place == Where::Own), "{:?}", failed.collect::<Vec<_>>());
     assert!(calls("clock_gettime", true) > 0);
 }
+
+/// Programs that run without the hook are processes all the same, one that goes on as another is one, and what is missing of
+/// them is said.
+#[test]
+fn programs_without_the_hook_are_told() {
+    if companion("programs_without_the_hook_are_told").is_none() {
+        return;
+    }
+    let output = TempDir::new().expect("a scratch directory");
+    let script = "env -i /bin/sh -c '/bin/true; /bin/true; :'; /bin/true";
+    let outcome = hooked("/bin/sh", output.path()).args(["-c", script]).output().expect("runs");
+    assert!(outcome.status.success());
+    let _ = Tagged::finished(output.path());
+    let said = chase_tests::report::text(output.path(), &[]);
+    // The shell; `env`, which becomes a shell without the hook; what that starts; and `true`.
+    assert!(said.contains("  5 processes (1 exec)  "), "{said}");
+    assert!(said.contains(", 3 threads, "), "{said}");
+    let missing = chase_tests::report::text(output.path(), &["not-seen"]);
+    let line = missing.lines().find(|line| line.contains("library calls of")).unwrap_or("");
+    assert!(line.contains("of 3 programs that ran without the hook"), "{missing}");
+    assert!(line.ends_with(": true, sh"), "{missing}");
+}

@@ -158,6 +158,18 @@ fn handlers_that_jump_from_anywhere() {
     });
 }
 
+/// What timing may take of a thread's time is a part of the time that it runs: a server's thread mostly waits, so its calls are
+/// far apart, and timing them all would take a large part of what it does.
+#[test]
+fn a_thread_that_mostly_waits() {
+    let trial = Trial::new(Build::program("exact.c").build()).args(["waiting", "made"]);
+    let recording = trial.compare();
+    let (process, made) = (recording.only(), trial.told("made")["trap_add"]);
+    process.expect(&[(TRAP, "trap_add", made)]);
+    let timed = process.figures(TRAP, "trap_add").timed;
+    assert!(timed < made / 4, "{timed} of {made} calls were timed");
+}
+
 const CALLS: u64 = 1_234_567;
 
 /// What is missing of the calls of `killed.c`, which is killed by `how`.

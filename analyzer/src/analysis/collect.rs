@@ -266,7 +266,9 @@ impl Collector {
             }
         };
         if record.state != THREAD_ENDED {
-            end_with_process(&mut off_cpu, &costs.contexts, &mut application_off_cpu, lifetime_ns);
+            let ran_ns = scene.scheduler.as_ref().map_or(0, |it| it.ran_ns(record.tid));
+            let room = (lifetime_ns, ran_ns as f64);
+            end_with_process(&mut off_cpu, &costs.contexts, &mut application_off_cpu, room);
         }
         let mut contexts = Vec::with_capacity(costs.contexts.len());
         for ((cost, &off_cpu), &place) in costs.contexts.iter().zip(&off_cpu).zip(&merged) {
@@ -297,10 +299,8 @@ impl Collector {
         let application_ns = ns(application) - unattributed_ns;
         let mut measured = sums.off_cpu.measured;
         measured.add(application_off_cpu.measured);
-        let mut at_edges = Measured::default();
-        if let Some(scheduler) = &mut scene.scheduler {
-            at_edges.add(scheduler.take(OWN_CONTEXT_REF, record.tid).measured);
-        }
+        let edges = scene.scheduler.as_mut().map(|it| it.take(OWN_CONTEXT_REF, record.tid));
+        let at_edges = edges.unwrap_or_default().measured;
         let measures = sums.measures(0.0, scene.scale.ns_per_reference_tick);
         let row = self.thread_row(scene, thread, (start, end));
         let own_object = own_code::object(&row, &self.names, scene.executable);

@@ -55,17 +55,22 @@ impl CollectedThread {
 }
 
 /// Takes out what is after the end of a thread that was there until its process ended: killed by that, it waits for a
-/// processor once more, to be gone. It was in its open calls, or in own code.
+/// processor once more, to be gone. It was in its open calls, or in own code. Where it is in an open call, what it ran, in its
+/// life or before, tells as well how long it waited at most.
 pub(super) fn end_with_process(
     contexts: &mut [OffCpu],
     costs: &[Cost],
     own_code: &mut OffCpu,
-    lifetime_ns: f64,
+    (lifetime_ns, ran_ns): (f64, f64),
 ) {
     let sum: f64 = contexts.iter().map(|off_cpu| off_cpu.measured.sum()).sum();
     let mut excess = sum + own_code.measured.sum() - lifetime_ns;
-    let open = contexts.iter_mut().zip(costs).rev().filter(|(_, cost)| cost.open > 0);
+    let mut open = contexts.iter_mut().zip(costs).rev().filter(|(_, cost)| cost.open > 0);
     // Callees come after their callers.
+    let innermost = open.next().map(|(off_cpu, _)| off_cpu);
+    if let Some(off_cpu) = innermost {
+        excess -= off_cpu.take_out((excess + ran_ns).max(0.0));
+    }
     for off_cpu in open.map(|(off_cpu, _)| off_cpu).chain([own_code]) {
         if excess > 0.0 {
             excess -= off_cpu.take_out(excess);

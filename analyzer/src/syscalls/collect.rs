@@ -49,6 +49,8 @@ pub(crate) struct Scheduler {
     spells: HashMap<(u32, u32), Spells>,
     /// For contexts that are not in `waits`.
     others: Measured,
+    /// Time on the CPU by thread id, if the scheduler was observed.
+    ran_ns: HashMap<u32, u64>,
 }
 
 impl Scheduler {
@@ -81,7 +83,13 @@ impl Scheduler {
                 off_cpu.end_waits_earlier(row.ready_ns.min(row.total_ns) as f64);
             }
         }
-        Some(Self { waits, spells, others: Measured::default() })
+        let mut ran_ns: HashMap<_, u64> = HashMap::new();
+        for row in file.on_cpu() {
+            let ns = ran_ns.entry(row.tid).or_default();
+            // Earlier companions took from one of a thread's rows, below zero, what they had added to another.
+            *ns = ns.wrapping_add(row.on_cpu_ns);
+        }
+        Some(Self { waits, spells, others: Measured::default(), ran_ns })
     }
 
     fn of_asked(image: &Image) -> Self {
@@ -96,12 +104,17 @@ impl Scheduler {
                 waits.entry((row.node_ref, thread.record().tid)).or_default().add(off_cpu);
             }
         }
-        Self { waits, spells: HashMap::new(), others: Measured::NOTHING }
+        Self { waits, spells: HashMap::new(), others: Measured::NOTHING, ran_ns: HashMap::new() }
     }
 
     /// Returns what the estimated time of calls lacks of the time that thread `tid` was off the CPU in a context.
     pub(crate) fn missing(&self, reference: u32, tid: u32, sampling: Sampling) -> Option<Missing> {
         Some(self.spells.get(&(reference, tid))?.missing(sampling))
+    }
+
+    /// Returns how long the threads with this id ran, as far as the scheduler was observed; 0 if it was not.
+    pub(crate) fn ran_ns(&self, tid: u32) -> u64 {
+        self.ran_ns.get(&tid).copied().unwrap_or(0)
     }
 
     /// Takes the time that thread `tid` was off the CPU in a context. It is returned only once: if several threads

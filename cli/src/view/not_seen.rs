@@ -12,6 +12,8 @@ use chase_analyzer::recorder::layout::{SKIP_REASONS, SkipReason};
 const NO_SAMPLES: &str = "where the processor was: no samples were taken, so shares rest on which library was entered alone, and what a library calls back is in its own";
 /// Samples of user space.
 const USER_ONLY: &str = "the processor in the kernel: samples were taken without privilege, of user space alone, and not by context";
+/// How many programs that were not recorded are named.
+const NAMED: usize = 4;
 /// From this fraction of the threads' lifetime on, times that contradict each other are mentioned.
 const NOTABLE_OVERLAP: f64 = 0.01;
 
@@ -81,6 +83,31 @@ fn by_design(report: &Report) -> Vec<String> {
         format!("{} left alone: {}", plural(row.imports, "import"), row.reason)
     };
     report.analysis.not_seen.skipped.iter().map(line).collect()
+}
+
+/// Programs whose system calls were recorded, and not their library calls.
+fn unrecorded(report: &Report) -> Option<String> {
+    let mut names: Vec<(&str, u64)> = Vec::new();
+    for process in report.analysis.processes.iter().filter(|process| !process.is_recorded) {
+        match names.iter_mut().find(|(name, _)| *name == process.name()) {
+            Some((_, times)) => *times += 1,
+            None => names.push((process.name(), 1)),
+        }
+    }
+    names.sort_by_key(|&(_, times)| std::cmp::Reverse(times));
+    let all: u64 = names.iter().map(|(_, times)| times).sum();
+    let mut shown: Vec<String> =
+        names.iter().take(NAMED).map(|(name, _)| clean(name).into()).collect();
+    if names.len() > NAMED {
+        shown.push("…".to_owned());
+    }
+    (all > 0).then(|| {
+        format!(
+            "library calls of {} that ran without the hook, as static and set-user-id programs do, and what is started with an environment of its own: {}",
+            plural(all, "program"),
+            shown.join(", ")
+        )
+    })
 }
 
 fn gaps(report: &Report) -> Vec<String> {
@@ -168,6 +195,7 @@ fn gaps(report: &Report) -> Vec<String> {
             format!("all calls: --libs and --exclude leave none of {imports} (chase-report apis names libraries and functions, in a run without them)"),
         );
     }
+    gaps.extend(unrecorded(report));
     gaps.extend(super::syscalls::not_seen(report));
     if report.analysis.on_cpu.sample_hz == 0 {
         gaps.push(format!("{NO_SAMPLES} ({})", sampled::why_none(report)));

@@ -11,7 +11,7 @@ use chase_format::histogram::{PAGE_BUCKETS, PAGES, bucket_middle};
 use chase_format::layout::{FRAMED, Node, SAMPLED};
 
 use super::record::{OUTLIER, interruption_ticks};
-use super::{SAMPLES_PER_CHOICE, cost, is_to_be_timed, is_watched};
+use super::{SAMPLES_PER_CHOICE, is_to_be_timed, is_watched};
 use chase_logic::countdown::LONGEST;
 
 use crate::counts::{Counts, SlotState};
@@ -25,15 +25,15 @@ use chase_logic::moments::{BUDGET, Life, Moments};
 
 /// The shortest block: a sample costs as much as several timed calls.
 const SHORTEST_BLOCK: u64 = 8;
-/// A slot is reviewed before the timing of its calls takes one part in so many of a thread's time.
+/// A slot is reviewed before the timing of its calls takes one part in so many of the time that a thread runs.
 const UNLOOKED_PART: u64 = 400;
 /// Calls count as calling next to nothing if at most one in so many calls another function.
 const CALLS_PER_CHILD: u64 = 1024;
 /// Whether a slot's calls need frames is determined by a search of the tree, at one in so many choices of the block's
 /// length. (More often at first.)
 const CHOICES_PER_SEARCH: u32 = 32;
-/// Calls are frequent if they are at most so many ns apart; or ten times as many, if timing takes much of its share
-/// of the thread's time, perhaps for many such functions together.
+/// Calls are frequent if they are at most so many ns apart; or ten times as many, of the time that the thread runs, if timing
+/// takes half of what it may take of that, perhaps for many such functions together. (If it takes more than it may, all are.)
 const MANY_NS: u64 = 10_000;
 const MANY_TOGETHER_NS: u64 = 100_000;
 /// The number of nodes of a slot in a context: for calls that are all timed, for samples among calls without frames,
@@ -72,18 +72,19 @@ pub(super) fn first(
     if let Some(block) = FORCED_BLOCK {
         return Plan::with_block(block, true);
     }
-    let far = if life(thread, counts, ticks_per_us).timing_share > BUDGET / 2 {
-        MANY_TOGETHER_NS
-    } else {
-        MANY_NS
-    };
-    let apart = elapsed.checked_div(u64::from(calls));
-    let many = apart.is_some_and(|ticks| ticks * 1000 <= far * ticks_per_us);
-    if !many {
-        state.interval.set(match calls {
-            0 => FIRST_LOOK,
-            _ => until_next_look(thread, calls),
-        });
+    let ran = thread.ask_ran_ticks(ticks_per_us);
+    let elapsed_ran = ran.saturating_sub(state.since_ran_ticks.replace(ran));
+    if calls == 0 {
+        state.interval.set(FIRST_LOOK);
+        return Plan::ALL;
+    }
+    let are_within = |ticks: u64, ns: u64| ticks / u64::from(calls) * 1000 <= ns * ticks_per_us;
+    let share = life(thread, counts, ticks_per_us).timing_share;
+    let are_frequent = are_within(elapsed, MANY_NS)
+        || share > BUDGET / 2 && are_within(elapsed_ran, MANY_TOGETHER_NS)
+        || share > BUDGET;
+    if !are_frequent {
+        state.interval.set(until_next_look(thread, counts, calls, ticks_per_us));
         return Plan::ALL;
     }
     let durations = Durations::in_context(thread, context, state.number);
@@ -99,22 +100,21 @@ pub(super) fn first(
         block = longest_block(&moments, thread, counts, ticks_per_us);
         state.moments.set(moments);
     }
+    if block < SHORTEST_BLOCK {
+        state.interval.set(until_next_look(thread, counts, calls, ticks_per_us));
+        return Plan::ALL;
+    }
+    // Earlier preemptions affect no sample.
+    preemptions(counts);
     let framed = is_watched(state.number)
         || has(state.number, HAS_CHILDREN) && !hardly_calls(thread, context, state.number);
-    let plan = Plan::with_block(block, framed);
-    if plan.block == 0 {
-        state.interval.set(until_next_look(thread, calls));
-    } else {
-        // Earlier preemptions affect no sample.
-        preemptions(counts);
-    }
-    plan
+    Plan::with_block(block, framed)
 }
 
 /// Returns the number of calls until the next review of a slot whose calls are all timed, `calls` after the previous
 /// review: twice as many, but fewer if timing them would take too much of the thread's time.
-fn until_next_look(thread: &Thread, calls: u32) -> u32 {
-    let affordable = thread.life_ticks() / UNLOOKED_PART / cost::timed_call().max(1);
+fn until_next_look(thread: &Thread, counts: &Counts, calls: u32, ticks_per_us: u64) -> u32 {
+    let affordable = thread.ran_ticks(ticks_per_us) / UNLOOKED_PART / counts.timed_call().max(1);
     (calls * 2).min(LONGEST).min(affordable.min(u64::from(LONGEST)) as u32).max(FIRST_LOOK)
 }
 
@@ -149,6 +149,7 @@ pub(super) fn next(
     }
     let block = longest_block(&state.moments.get(), thread, counts, ticks_per_us);
     state.since_ticks.set(clock::now());
+    state.since_ran_ticks.set(thread.ran_ticks(ticks_per_us));
     let choices = state.choices.get().wrapping_add(1);
     state.choices.set(choices);
     let framed = is_watched(state.number)
@@ -161,8 +162,8 @@ pub(super) fn next(
 }
 
 fn life(thread: &Thread, counts: &Counts, ticks_per_us: u64) -> Life {
-    let ticks = thread.life_ticks();
-    Life { ticks, ticks_per_us, timing_share: counts.timing_share(ticks, ticks_per_us) }
+    let timing_share = counts.timing_share(thread.ran_ticks(ticks_per_us), ticks_per_us);
+    Life { ticks: thread.life_ticks(), ticks_per_us, timing_share }
 }
 
 /// Returns the longest block that is accurate enough for calls with such durations; 0 if they are not short.
