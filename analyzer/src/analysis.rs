@@ -6,7 +6,6 @@ mod part;
 mod tables;
 mod thread;
 
-use chase_recorder::syscalls::NO_SYSCALL;
 use serde::Serialize;
 
 use crate::blocking::Cause;
@@ -19,9 +18,7 @@ use crate::rows::{
 };
 use crate::sums::Sums;
 use crate::syscalls::Syscalls;
-use crate::timeline::{BlockedSpan, SpanCause};
 use crate::unseen::NotSeen;
-use crate::wait_causes::{is_of_team, of_wait};
 use crate::workers::{PART, Workers, parts as parts_of};
 use collect::Collector;
 use part::Part;
@@ -170,20 +167,6 @@ impl Analysis {
             None => self.own_wait_causes.get(thread as usize).cloned(),
         };
         parts.unwrap_or_else(|| whole(&Cause::Other))
-    }
-
-    /// Returns what a single wait of a thread is for, as [`Analysis::parts_of_waits`] has it.
-    #[must_use]
-    pub fn single_wait_is_for(&self, wait: &BlockedSpan, thread: u32) -> Cause {
-        match wait.api {
-            _ if wait.cause == SpanCause::Recording => Cause::Other,
-            Some(_) => self.waits_for(wait.api, thread),
-            None => {
-                let row = self.threads.get(thread as usize);
-                let is_of_team = row.is_some_and(|row| is_of_team(row, &self.objects));
-                of_wait(wait.syscall.unwrap_or(NO_SYSCALL), is_of_team)
-            }
-        }
     }
 
     /// Returns how waits were measured.

@@ -246,6 +246,6 @@ fn each_wait_in_own_code_is_for_what_it_is_for() {
             process: 0,
             waker_site: None,
         };
-        assert_eq!(analysis.single_wait_is_for(&wait, 0), cause, "{number}");
+        assert_eq!(wait.is_for(&analysis, 0), cause, "{number}");
     }
 }

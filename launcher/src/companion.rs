@@ -10,9 +10,8 @@ use std::ptr;
 
 use chase_format::session::{FILE_NAME, SAMPLES};
 
-use crate::child::standard_error_was_open;
 use crate::settings::Settings;
-use crate::{parts, say};
+use crate::{parts, say, standard_error_was_open};
 
 /// It may hang; then the program finds out, and says so in its recording.
 const PATIENCE_MS: i32 = 3_000;

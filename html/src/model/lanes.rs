@@ -294,7 +294,7 @@ impl Filling<'_> {
     fn wait(&self, span: &BlockedSpan, spans: &mut Vec<Span>) {
         let from = span.start_ns.0;
         let (to, runs) = ends(span);
-        let cause = self.analysis.single_wait_is_for(span, self.lane.thread as u32);
+        let cause = span.is_for(self.analysis, self.lane.thread as u32);
         let waker = span.waker.and_then(|waker| self.place.get(waker).copied().flatten());
         let text = self.function(span.api);
         let library = span.api.and_then(|api| self.library(api));
