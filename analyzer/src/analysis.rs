@@ -69,9 +69,9 @@ pub struct Analysis {
     /// What waits are for, by API.
     #[serde(skip)]
     pub(crate) wait_causes: Vec<Cause>,
-    /// What waits in threads' own code are for, by thread.
+    /// What waits in threads' own code are for, by thread, with the part of them that each is.
     #[serde(skip)]
-    pub(crate) own_wait_causes: Vec<Cause>,
+    pub(crate) own_wait_causes: Vec<Vec<(Cause, f64)>>,
     /// The sums behind the rows of `apis`.
     #[serde(skip)]
     pub(crate) api_sums: Vec<Sums>,
@@ -154,11 +154,19 @@ impl Analysis {
     /// Returns what a thread's waits in an API, or in its own code, are for, or mostly are; both by number.
     #[must_use]
     pub fn waits_for(&self, api: Option<u32>, thread: u32) -> Cause {
-        let cause = match api {
-            Some(api) => self.wait_causes.get(api as usize),
-            None => self.own_wait_causes.get(thread as usize),
+        self.parts_of_waits(api, thread).first().map_or(Cause::Other, |part| part.0)
+    }
+
+    /// Returns what a thread's waits in an API, or in its own code, which waits for different things, are for, and which part of
+    /// them each is, largest first.
+    #[must_use]
+    pub fn parts_of_waits(&self, api: Option<u32>, thread: u32) -> Vec<(Cause, f64)> {
+        let whole = |cause: &Cause| vec![(*cause, 1.0)];
+        let parts = match api {
+            Some(api) => self.wait_causes.get(api as usize).map(whole),
+            None => self.own_wait_causes.get(thread as usize).cloned(),
         };
-        cause.copied().unwrap_or(Cause::Other)
+        parts.unwrap_or_else(|| whole(&Cause::Other))
     }
 
     /// Returns how waits were measured.

@@ -146,9 +146,12 @@ pub fn blocked(analysis: &Analysis) -> Blocked {
         }
         blocked.threads += usize::from(waited > 0 && blocked_ones.insert(identity));
         blocked.wait_ns.0 = blocked.wait_ns.0.saturating_add(waited);
-        for (api, ns) in waits_of(thread) {
+        let causes = |(api, ns): (Option<u32>, Ns)| {
+            let parts = analysis.parts_of_waits(api, number).into_iter();
+            parts.map(move |(cause, part)| (api, cause, Ns::from_f64(ns.as_f64() * part)))
+        };
+        for (api, cause, ns) in waits_of(thread).flat_map(causes) {
             let max = ThreadSpan { thread: number, ns };
-            let cause = analysis.waits_for(api, number);
             let row = rows.entry((api, cause)).or_insert(BlockedRow {
                 cause,
                 api,

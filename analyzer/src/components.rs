@@ -107,12 +107,15 @@ pub struct Use {
     pub maps: bool,
 }
 
+/// An end of an internet connection: address and port.
+type End = (Ipv6Addr, u16);
+
 /// Distinguishes things.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Inode(u64, u32),
     /// The ends of a connection, the lower one first.
-    Connection([(Ipv6Addr, u16); 2]),
+    Connection([End; 2]),
     /// The two ends of a connection within the machine, by inode, the lower one first.
     Pair([u64; 2]),
 }
@@ -171,10 +174,17 @@ struct Things {
     /// Connections within the machine, by the inode of each end: once one end is closed, the other one is no longer seen to have
     /// it. `None` for ends that have been of several.
     pairs: HashMap<u64, Option<[u64; 2]>>,
+    /// The inode of each end of an internet connection; `None` where there have been several: a port that was free again. Then it is
+    /// not known which end belongs to which.
+    ends: HashMap<[End; 2], Option<u64>>,
 }
 
 impl Things {
     fn note_pair(&mut self, row: &SingleSyscallRow) {
+        if let Some(ends) = connection(row).filter(|_| row.object != 0) {
+            let known = self.ends.entry(ends).or_insert(Some(row.object));
+            *known = known.filter(|&known| known == row.object);
+        }
         let Some(pair) = pair(row) else { return };
         for end in pair {
             let known = self.pairs.entry(end).or_insert(Some(pair));
@@ -223,7 +233,11 @@ impl Things {
         let ends = connection(row);
         let is_socket = row.mode & S_IFMT == S_IFSOCK;
         let known = || self.pairs.get(&row.object).copied().flatten().filter(|_| is_socket);
-        let key = match (ends, pair(row).or_else(known)) {
+        let is_one = |[own, other]: [End; 2]| {
+            let several = |ends| self.ends.get(&ends) == Some(&None);
+            !several([own, other]) && !several([other, own])
+        };
+        let key = match (ends.filter(|&ends| is_one(ends)), pair(row).or_else(known)) {
             (Some(mut ends), _) => {
                 ends.sort_unstable();
                 Key::Connection(ends)
@@ -285,7 +299,7 @@ impl Things {
 
 /// Returns the two ends of an internet connection, by address and port. Those of version 4 are mapped into version 6, as the
 /// kernel does for sockets that can have both.
-fn connection(row: &SingleSyscallRow) -> Option<[(Ipv6Addr, u16); 2]> {
+fn connection(row: &SingleSyscallRow) -> Option<[End; 2]> {
     let name = &row.name;
     let number = |at: usize| u16::from_le_bytes([name[at], name[at + 1]]);
     let bytes = |at: usize| <[u8; 16]>::try_from(&name[at..at + 16]).unwrap_or_default();
@@ -314,8 +328,8 @@ fn pair(row: &SingleSyscallRow) -> Option<[u64; 2]> {
     is_pair.then_some([row.object.min(peer), row.object.max(peer)])
 }
 
-fn name_of(row: &SingleSyscallRow, kind: ThingKind, ends: Option<[(Ipv6Addr, u16); 2]>) -> String {
-    let end = |(address, port): (Ipv6Addr, u16)| match address.to_ipv4_mapped() {
+fn name_of(row: &SingleSyscallRow, kind: ThingKind, ends: Option<[End; 2]>) -> String {
+    let end = |(address, port): End| match address.to_ipv4_mapped() {
         Some(address) => format!("{address}:{port}"),
         None => format!("[{address}]:{port}"),
     };

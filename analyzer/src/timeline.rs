@@ -7,10 +7,12 @@ use std::collections::HashMap;
 
 use chase_recorder::layout::{EVENT_CALL, EVENT_MARK, EventRecord};
 use chase_recorder::reader::{Context, Thread};
+use chase_recorder::syscalls::NO_SYSCALL;
 use serde::Serialize;
 
 use crate::address::CodeAddress;
 use crate::analysis::Analysis;
+use crate::blocking::Cause;
 use crate::causes::Purpose;
 use crate::clock::{Ns, Ticks};
 use crate::common_time::CommonTime;
@@ -18,6 +20,7 @@ use crate::groups::{Groups, Unnamed};
 use crate::image::Image;
 use crate::long_waits::{LongWait, long_waits};
 use crate::timed_samples::{TimedSample, timed_samples};
+use crate::wait_causes::{is_of_team, of_wait};
 
 /// A run over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -111,6 +114,22 @@ pub struct BlockedSpan {
     /// The return address of the call that the waker was in, valid in the waker's process.
     #[serde(skip)]
     pub waker_site: Option<CodeAddress>,
+}
+
+impl BlockedSpan {
+    /// Returns what the wait, of a thread by number, is for, as [`Analysis::parts_of_waits`] has it.
+    #[must_use]
+    pub fn is_for(&self, analysis: &Analysis, thread: u32) -> Cause {
+        match self.api {
+            _ if self.cause == SpanCause::Recording => Cause::Other,
+            Some(_) => analysis.waits_for(self.api, thread),
+            None => {
+                let row = analysis.threads.get(thread as usize);
+                let is_of_team = row.is_some_and(|row| is_of_team(row, &analysis.objects));
+                of_wait(self.syscall.unwrap_or(NO_SYSCALL), is_of_team)
+            }
+        }
+    }
 }
 
 /// A sample of what a thread ran.

@@ -2,45 +2,67 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use chase_recorder::syscalls::NO_SYSCALL;
+
 use crate::blocking::{Cause, cause_of, is_of_openmp};
 use crate::rows::{ApiRow, ObjectRow, ThreadRow};
-use crate::syscalls::{Category, OfApi, OfThread, SyscallRow};
+use crate::syscalls::{Category, OfApi, OfThread, SyscallRow, WaitsIn, category_of, syscall_name};
 
-/// Time off the CPU in system calls, by what it is for.
+/// Times of waits by what they are for.
 type Times = BTreeMap<Cause, u64>;
 
-/// What waits are for, by API: as the function's name tells, else what most of the time off the CPU in the system calls made there
-/// is for.
-pub(crate) fn of_apis(apis: &[ApiRow], syscalls: &[SyscallRow<OfApi>]) -> Vec<Cause> {
+/// What waits are for, by API: as the function's name tells, else what most of the waits there are for.
+pub(crate) fn of_apis(
+    apis: &[ApiRow],
+    waits: &[WaitsIn],
+    syscalls: &[SyscallRow<OfApi>],
+) -> Vec<Cause> {
+    let is_of_team = |api: usize| apis[api].symbol.starts_with("GOMP_");
+    let mut seen: Vec<Times> = vec![BTreeMap::new(); apis.len()];
+    for wait in waits {
+        let Some(api) = wait.api.map(|api| api as usize) else { continue };
+        add(&mut seen[api], of_wait(wait.number, is_of_team(api)), wait.ns);
+    }
     let mut times: Vec<Times> = vec![BTreeMap::new(); apis.len()];
     for row in syscalls {
         let Some(api) = row.of.api.map(|api| api as usize) else { continue };
-        let is_of_team = apis[api].symbol.starts_with("GOMP_");
-        add(&mut times[api], row, is_of_team);
+        let cause = of_wait(row.number, is_of_team(api));
+        add(&mut times[api], cause, row.measures.off_cpu_ns.0);
     }
     let known = apis.iter().map(|row| row.waits_for);
-    known.zip(times).map(|(known, times)| known.unwrap_or_else(|| most(times))).collect()
+    let found = seen.into_iter().zip(times).map(|(seen, times)| parts(seen, times)[0].0);
+    known.zip(found).map(|(known, found)| known.unwrap_or(found)).collect()
 }
 
-/// The same, by thread, in its own code. Threads of a runtime of OpenMP wait for each other there, at words of its own: for the end of
-/// a region, and for the next one. What other threads of the program wait for is no barrier.
+/// What each thread's waits in its own code are for, with the part of them that is, largest first; never empty. Threads of a runtime
+/// of OpenMP wait for each other there, at words of its own: for the end of a region, and for the next one. What other threads of
+/// the program wait for is no barrier.
 pub(crate) fn of_own_code(
     threads: &[ThreadRow],
+    waits: &[WaitsIn],
     syscalls: &[SyscallRow<OfThread>],
     objects: &[ObjectRow],
-) -> Vec<Cause> {
+) -> Vec<Vec<(Cause, f64)>> {
     let numbers: HashMap<(u32, Option<u32>), usize> = threads
         .iter()
         .zip(0..)
         .map(|(row, at)| ((row.process as u32, Some(row.thread)), at))
         .collect();
+    let is_of_team = |thread: usize| is_of_team(&threads[thread], objects);
+    let mut seen: Vec<Times> = vec![BTreeMap::new(); threads.len()];
+    for wait in waits.iter().filter(|wait| wait.api.is_none()) {
+        if let Some(&thread) = numbers.get(&(wait.process, wait.thread)) {
+            add(&mut seen[thread], of_wait(wait.number, is_of_team(thread)), wait.ns);
+        }
+    }
     let mut times: Vec<Times> = vec![BTreeMap::new(); threads.len()];
     for row in syscalls {
         if let Some(&thread) = numbers.get(&(row.of.process, row.of.thread)) {
-            add(&mut times[thread], row, is_of_team(&threads[thread], objects));
+            let cause = of_wait(row.number, is_of_team(thread));
+            add(&mut times[thread], cause, row.measures.off_cpu_ns.0);
         }
     }
-    times.into_iter().map(most).collect()
+    seen.into_iter().zip(times).map(|(seen, times)| parts(seen, times)).collect()
 }
 
 /// Whether a runtime of OpenMP has made the thread.
@@ -50,18 +72,32 @@ pub(crate) fn is_of_team(thread: &ThreadRow, objects: &[ObjectRow]) -> bool {
     object.is_some_and(|object| is_of_openmp(&object.name))
 }
 
-fn add<K>(times: &mut Times, row: &SyscallRow<K>, is_of_team: bool) {
-    let cause = match cause_of_syscall(&row.syscall, row.category) {
+/// What a wait in this system call, or in none, is for.
+pub(crate) fn of_wait(number: u32, is_of_team: bool) -> Cause {
+    // Outside of system calls, threads wait for pages of memory to be read.
+    if number == NO_SYSCALL {
+        return Cause::Io;
+    }
+    match cause_of_syscall(&syscall_name(number), category_of(number)) {
         Cause::Lock if is_of_team => Cause::Barrier,
         cause => cause,
-    };
-    let time = times.entry(cause).or_default();
-    *time = time.saturating_add(row.measures.off_cpu_ns.0);
+    }
 }
 
-fn most(times: Times) -> Cause {
-    let most = times.into_iter().filter(|&(_, ns)| ns > 0).max_by_key(|&(_, ns)| ns);
-    most.map_or(Cause::Other, |(cause, _)| cause)
+fn add(times: &mut Times, cause: Cause, ns: u64) {
+    let time = times.entry(cause).or_default();
+    *time = time.saturating_add(ns);
+}
+
+/// The parts of the waits that were seen, largest first; if none were, of the time off the CPU in system calls.
+fn parts(seen: Times, in_syscalls: Times) -> Vec<(Cause, f64)> {
+    let sum = |times: &Times| times.values().map(|&ns| ns as f64).sum::<f64>();
+    let times = if sum(&seen) > 0.0 { seen } else { in_syscalls };
+    let sum = sum(&times);
+    let some = times.into_iter().filter(|&(_, ns)| ns > 0);
+    let mut parts: Vec<_> = some.map(|(cause, ns)| (cause, ns as f64 / sum)).collect();
+    parts.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0)));
+    if parts.is_empty() { vec![(Cause::Other, 1.0)] } else { parts }
 }
 
 /// What a thread waits for that is blocked in this system call.

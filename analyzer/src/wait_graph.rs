@@ -9,6 +9,8 @@ use crate::clock::Ns;
 
 /// A group counts as waiting for nobody if it waits for less than this part of what others wait for it.
 const FOR_NOBODY: f64 = 0.2;
+/// A bottleneck is what at least this part of all waits of the groups with work are for.
+const MATTERS: f64 = 0.1;
 
 /// Groups, and their waits for each other.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -97,17 +99,23 @@ fn bottleneck(causes: &[CauseRow], edges: &[WaitEdge], idle: &[bool]) -> Option<
         let purpose = causes.get(edge.longest).map(|row| row.purpose);
         matches!(purpose, Some(Purpose::Join | Purpose::Child))
     };
-    let between = |edge: &&WaitEdge| edge.of_group.is_some_and(|of| of != edge.group);
     let sum = |wanted: &dyn Fn(&WaitEdge) -> bool| -> f64 {
-        let edges = edges.iter().filter(between).filter(|edge| wanted(edge) && !ends(edge));
+        let edges = edges.iter().filter(|edge| wanted(edge) && !ends(edge));
         edges.map(|edge| edge.wait_ns.as_f64()).sum()
+    };
+    // Who waits for a process that was not recorded waits for others, too.
+    let for_others = |edge: &WaitEdge| {
+        edge.kind == PartyKind::Process || edge.of_group.is_some_and(|of| of != edge.group)
     };
     // Who waits to be told of work all its life is not held up by who gives it some.
     let has_work = |edge: &WaitEdge| idle.get(edge.group as usize) != Some(&true);
+    let all = sum(&has_work);
     let candidates = (0..idle.len() as u32).filter_map(|group| {
-        let awaited = sum(&|edge| edge.of_group == Some(group) && has_work(edge));
-        let waits = sum(&|edge| edge.group == group);
-        (awaited > 0.0 && waits <= FOR_NOBODY * awaited).then_some((group, awaited))
+        let is_awaited = |edge: &WaitEdge| edge.of_group == Some(group) && for_others(edge);
+        let awaited = sum(&|edge| is_awaited(edge) && has_work(edge));
+        let waits = sum(&|edge| edge.group == group && for_others(edge));
+        let matters = awaited > 0.0 && awaited >= MATTERS * all;
+        (matters && waits <= FOR_NOBODY * awaited).then_some((group, awaited))
     });
     candidates.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(group, _)| group)
 }

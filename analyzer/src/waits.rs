@@ -1,13 +1,13 @@
 //! What threads wait for, and where.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use crate::analysis::Analysis;
 use crate::blocking::Cause;
 use crate::clock::Ns;
-use crate::groups::{GroupRow, Groups, ThreadSpan};
+use crate::groups::{Groups, ThreadSpan};
 
 /// The waits of a group in an API. Waits at a barrier are attributed to the group: the library only keeps the early
 /// threads until the last one comes.
@@ -15,7 +15,7 @@ use crate::groups::{GroupRow, Groups, ThreadSpan};
 pub struct WaitRow {
     /// The group, by number in [`Groups::rows`].
     pub group: u32,
-    /// What is waited for, or mostly.
+    /// What is waited for, or in an API mostly.
     pub cause: Cause,
     /// The API, by number in [`Analysis::apis`]; `None` for the threads' own code, whose waits are only known from
     /// the scheduler.
@@ -32,60 +32,78 @@ pub struct WaitRow {
     pub max: ThreadSpan,
 }
 
-/// Returns which thread of each group waited longest in each API, or in its own code.
-fn longest(analysis: &Analysis, groups: &Groups) -> HashMap<(u32, Option<u32>), ThreadSpan> {
-    let mut longest: HashMap<(u32, Option<u32>), ThreadSpan> = HashMap::new();
+/// What threads of a group wait for in an API, or in their own code.
+#[derive(Default)]
+struct InPlace {
+    /// Each thread's time.
+    by_thread: Vec<ThreadSpan>,
+}
+
+impl InPlace {
+    fn sum(&self) -> f64 {
+        self.by_thread.iter().map(|span| span.ns.as_f64()).sum()
+    }
+
+    /// The first of those that waited longest.
+    fn longest(&self) -> Option<ThreadSpan> {
+        self.by_thread.iter().rev().max_by_key(|span| span.ns).copied()
+    }
+}
+
+/// By group, place and cause, since threads' own code waits for different things.
+type Places = BTreeMap<(u32, Option<u32>), BTreeMap<Cause, InPlace>>;
+
+fn places(analysis: &Analysis, groups: &Groups) -> Places {
+    let mut places = Places::new();
     for ((number, thread), &group) in (0..).zip(&analysis.threads).zip(&groups.of_thread) {
         let of_apis = thread.apis.iter().map(|api| (Some(api.api), api.wait_ns));
         let own = thread.application_wait_ns.map(|ns| (None, ns));
         for (api, ns) in of_apis.chain(own).filter(|(_, ns)| ns.0 > 0) {
-            let span = ThreadSpan { thread: number, ns };
-            let known = longest.entry((group, api)).or_insert(span);
-            if ns > known.ns {
-                *known = span;
+            let causes = places.entry((group, api)).or_default();
+            for (cause, part) in analysis.parts_of_waits(api, number) {
+                let span = ThreadSpan { thread: number, ns: Ns::from_f64(ns.as_f64() * part) };
+                causes.entry(cause).or_default().by_thread.push(span);
             }
         }
     }
-    longest
-}
-
-/// Returns what the waits of a group's threads in an API, or in their own code, are for, or mostly are.
-fn mostly_for(analysis: &Analysis, group: &GroupRow, api: Option<u32>) -> Cause {
-    if api.is_some() {
-        return analysis.waits_for(api, 0);
-    }
-    let mut times: BTreeMap<Cause, u64> = BTreeMap::new();
-    for &thread in &group.members {
-        let ns = analysis.threads[thread as usize].application_wait_ns.unwrap_or_default();
-        let time = times.entry(analysis.waits_for(None, thread)).or_default();
-        *time = time.saturating_add(ns.0);
-    }
-    times.into_iter().max_by_key(|&(_, ns)| ns).map_or(Cause::Other, |(cause, _)| cause)
+    places
 }
 
 /// Returns all waits, longest first.
 #[must_use]
 pub fn waits(analysis: &Analysis, groups: &Groups) -> Vec<WaitRow> {
     let mut rows = Vec::new();
-    let longest = longest(analysis, groups);
+    let mut places = places(analysis, groups);
     for (number, group) in (0..).zip(&groups.rows) {
         for row in group.apis.iter().filter(|row| row.wait_ns.0 > 0) {
-            rows.push(WaitRow {
-                group: number,
-                cause: mostly_for(analysis, group, row.api),
-                api: row.api,
-                calls: row.calls,
-                wait_ns: row.wait_ns,
-                of_lifetime: row.wait_ns.as_f64() / group.lifetime_ns.as_f64().max(1.0),
-                threads: row.threads,
-                // (If there is none, the group's waits were measured otherwise.)
-                max: longest.get(&(number, row.api)).copied().unwrap_or(ThreadSpan {
-                    thread: row.spread.max_thread,
-                    ns: row.spread.max_ns.min(row.wait_ns),
-                }),
-            });
+            let mut causes = places.remove(&(number, row.api)).unwrap_or_default();
+            if causes.is_empty() {
+                // The group's waits were measured otherwise.
+                causes
+                    .insert(analysis.waits_for(row.api, row.spread.max_thread), InPlace::default());
+            }
+            let all: f64 = causes.values().map(InPlace::sum).sum();
+            let is_one = causes.len() == 1;
+            for (cause, waits) in causes {
+                let part = if is_one || all <= 0.0 { 1.0 } else { waits.sum() / all };
+                let wait_ns = Ns::from_f64(row.wait_ns.as_f64() * part);
+                rows.push(WaitRow {
+                    group: number,
+                    cause,
+                    api: row.api,
+                    calls: row.calls,
+                    wait_ns,
+                    of_lifetime: wait_ns.as_f64() / group.lifetime_ns.as_f64().max(1.0),
+                    threads: if is_one { row.threads } else { waits.by_thread.len() },
+                    max: waits.longest().unwrap_or(ThreadSpan {
+                        thread: row.spread.max_thread,
+                        ns: row.spread.max_ns.min(row.wait_ns),
+                    }),
+                });
+            }
         }
     }
-    rows.sort_by_key(|row| (std::cmp::Reverse(row.wait_ns), row.group, row.api));
+    rows.retain(|row| row.wait_ns.0 > 0);
+    rows.sort_by_key(|row| (std::cmp::Reverse(row.wait_ns), row.group, row.api, row.cause));
     rows
 }

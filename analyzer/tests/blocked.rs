@@ -6,8 +6,10 @@ use bytemuck::Zeroable as _;
 use chase_analyzer::recorder::builder::{SyscallsBuilder, ThreadId};
 use chase_analyzer::recorder::layout::END_EXIT;
 use chase_analyzer::recorder::reader::SyscallsFile;
-use chase_analyzer::recorder::syscalls::{CauseRow, WAIT_PREEMPTED, WAIT_VOLUNTARY};
-use chase_analyzer::{Analysis, Groups, Ns, Selection, Unnamed, WaitCause, blocked};
+use chase_analyzer::recorder::syscalls::{CauseRow, NO_SYSCALL, WAIT_PREEMPTED, WAIT_VOLUNTARY};
+use chase_analyzer::{
+    Analysis, BlockedSpan, Groups, Ns, Selection, SpanCause, Unnamed, WaitCause, blocked,
+};
 use process::Process;
 
 const MS: u64 = 1_000_000;
@@ -195,4 +197,55 @@ fn own_code_waits_for_what_each_thread_waits_for() {
         .collect();
     causes.sort();
     assert_eq!(causes, [(WaitCause::Lock, 50), (WaitCause::Barrier, 50)]);
+}
+
+/// Own code waits for different things, and each is counted as what it is: the pages of a file that is mapped are input. The timeline
+/// has the same cause for each wait.
+#[test]
+fn each_wait_in_own_code_is_for_what_it_is_for() {
+    let (pages, child, ended, own_lock) = (NO_SYSCALL, 58, 61, 202);
+    let waits = [(pages, 40), (child, 20), (ended, 10), (own_lock, 5)];
+    let mut process = Process::new();
+    process.builder.timeline(process.main).work(100 * MS).end();
+    process.builder.end(END_EXIT, 0);
+    let tid = process.analysis().threads[0].tid;
+    let root = process.builder.context_refs()[0][0];
+    let mut seen = SyscallsBuilder::new(tid);
+    seen.wait(root, tid, WAIT_VOLUNTARY, 1, 75 * MS);
+    for (number, ms) in waits {
+        // Most of what a system call is off the processor may be that others have it.
+        if number == own_lock {
+            seen.syscall(root, tid, number, 1, 95 * MS).off_cpu_ns = 95 * MS;
+        }
+        let cause = CauseRow { context_ref: root, tid, number, waits: 1, ..CauseRow::zeroed() };
+        seen.cause(CauseRow { total_ns: ms * MS, max_ns: ms * MS, ..cause });
+    }
+    let file = SyscallsFile::parse(seen.build()).unwrap();
+    let analysis = Analysis::new(&[process.image().with_syscalls(Some(file))], Selection::All);
+    let expected =
+        [(WaitCause::Io, 40), (WaitCause::Other, 20), (WaitCause::Join, 10), (WaitCause::Lock, 5)];
+    let found = blocked(&analysis);
+    let found: Vec<_> = found.rows.iter().map(|row| (row.cause, row.wait_ns.0 / MS)).collect();
+    assert_eq!(found, expected);
+    let groups = Groups::new(&analysis, &Unnamed);
+    let rows = chase_analyzer::waits(&analysis, &groups);
+    let rows: Vec<_> = rows.iter().map(|row| (row.cause, row.wait_ns.0 / MS)).collect();
+    assert_eq!(rows, expected);
+    for ((number, ms), (cause, _)) in waits.into_iter().zip(expected) {
+        let wait = BlockedSpan {
+            start_ns: Ns(0),
+            ns: Ns(ms * MS),
+            ready_ns: Ns(0),
+            cause: SpanCause::Other,
+            syscall: (number != NO_SYSCALL).then_some(number),
+            api: None,
+            waker: None,
+            waker_api: None,
+            waker_name: String::new(),
+            site: None,
+            process: 0,
+            waker_site: None,
+        };
+        assert_eq!(wait.is_for(&analysis, 0), cause, "{number}");
+    }
 }

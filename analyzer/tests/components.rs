@@ -37,6 +37,19 @@ fn transfer(seen: &mut SyscallsBuilder, number: u32, own: u64, peer: u64) {
     row.name[24..32].copy_from_slice(&peer.to_le_bytes());
 }
 
+/// The same on an internet connection between two ports of this machine.
+fn transfer_between(seen: &mut SyscallsBuilder, number: u32, own: u64, ports: [u16; 2]) {
+    transfer(seen, number, own, 0);
+    let row = seen.single_syscalls.last_mut().expect("just added");
+    row.name = [0; 48];
+    row.name[..2].copy_from_slice(&2_u16.to_le_bytes());
+    row.name[2..4].copy_from_slice(&ports[0].to_le_bytes());
+    row.name[4..6].copy_from_slice(&ports[1].to_be_bytes());
+    for address in [8, 24] {
+        row.name[address..address + 4].copy_from_slice(&[127, 0, 0, 1]);
+    }
+}
+
 /// What goes through each thing: its kind, bytes read, bytes written.
 fn things(processes: &[(Builder, SyscallsBuilder)]) -> Vec<(ThingKind, u64, u64)> {
     let images: Vec<Image> = processes.iter().map(image).collect();
@@ -66,6 +79,21 @@ fn an_end_that_many_write_to_is_a_thing_of_its_own() {
     let mut found = things(&[log, writer]);
     found.sort_by_key(|&(_, read, _)| std::cmp::Reverse(read));
     assert_eq!(found, expected);
+}
+
+/// A client's port is free again after a while: two workers of a server, each with one connection of that port, were said to send each
+/// other something.
+#[test]
+fn connections_of_a_port_that_was_free_again_are_different_ones() {
+    let (mut one, mut another, mut client) = (process(1000), process(1001), process(1002));
+    transfer_between(&mut one.1, WRITE, 11, [80, 5001]);
+    transfer_between(&mut another.1, WRITE, 12, [80, 5001]);
+    // Both ends of one connection are one thing.
+    transfer_between(&mut one.1, WRITE, 13, [80, 5002]);
+    transfer_between(&mut client.1, READ, 14, [5002, 80]);
+    let (socket, read) = (ThingKind::Socket, [100, 0, 0]);
+    let expected = read.map(|read| (socket, read, 100));
+    assert_eq!(things(&[one, another, client]), expected);
 }
 
 #[test]

@@ -442,3 +442,20 @@ fn a_fold_without_room_loses_nothing() {
     let expected: Vec<String> = (1..=9).map(|number| format!("{number}.chase")).collect();
     assert_eq!(left.lines().collect::<Vec<_>>(), [expected, vec!["full".into()]].concat());
 }
+
+/// What kept a companion from watching is in the recording.
+#[test]
+fn no_narration_says_why() {
+    let dir = with_recording();
+    for view in ["narrate", "components"] {
+        fails(dir.path(), &[view], 1, "none had been asked for: chase record --narrate");
+    }
+    let mut recording = chase_recorder::builder::Builder::new();
+    recording.meta("syscalls", "no privilege for bpf(2): be root");
+    recording.executable("/usr/bin/app");
+    recording.thread("main");
+    fs::write(dir.path().join("chase.data/a.chase"), recording.build()).expect("written");
+    for view in ["narrate", "components"] {
+        fails(dir.path(), &[view], 1, "one by one: no privilege for bpf(2): be root; where");
+    }
+}

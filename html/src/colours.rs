@@ -83,6 +83,11 @@ impl<'r> Colours<'r> {
         own.or_else(|| self.kinds.get(name).copied()).unwrap_or(GroupKind::Rest)
     }
 
+    /// How a part of it is coloured, for black text to be read on it, as `#RRGGBB`.
+    pub(crate) fn part(&self, name: &Label) -> String {
+        chase_viz::part_colour(self.named_kind(name))
+    }
+
     /// The same as `#RRGGBB`.
     pub(crate) fn named(&self, name: &Label) -> String {
         colour(&Group { name: String::new(), kind: self.named_kind(name), value: 0.0 })
@@ -131,7 +136,7 @@ pub(crate) fn cause_words(cause: WaitCause) -> &'static str {
         WaitCause::Condition => "a condition",
         WaitCause::Barrier => "a barrier",
         WaitCause::Join => "a thread or process to end",
-        WaitCause::Sleep => "time to pass",
+        WaitCause::Sleep => "time or a signal",
         WaitCause::Io => "input or output",
         WaitCause::Other => "other things",
     }

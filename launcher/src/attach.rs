@@ -54,11 +54,9 @@ pub(crate) fn attach(arguments: &AttachArgs) -> anyhow::Result<i32> {
         format!("can't create {} (-o names another directory)", settings.output.display())
     })?;
     process.give_directory(&settings.output, is_new)?;
-    if settings.wants_companion {
-        // SAFETY: it only asks for a number.
-        let is_root = unsafe { libc::geteuid() } == 0;
-        companion::start_as(&settings, Some(process.owner).filter(|it| is_root && it.user != 0));
-    }
+    // SAFETY: it only asks for a number.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    companion::start_as(&settings, Some(process.owner).filter(|it| is_root && it.user != 0));
     // From here on, they end the recording.
     let signals = Signals::hold();
     let before = recordings(&settings.output, process.pid);

@@ -13,14 +13,13 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use std::{mem, ptr};
 
 use anyhow::Context;
 
 use crate::window::Window;
-use crate::{check, say};
+use crate::{check, say, standard_error_was_open};
 
 /// As shells have it.
 const NOT_FOUND: i32 = 127;
@@ -107,13 +106,6 @@ fn is_executable(file: &Path) -> bool {
 pub(crate) fn become_it(command: &[OsString], variables: &[(&str, OsString)]) -> i32 {
     let error = Image::new(command, variables).execute();
     not_started(command, &error)
-}
-
-/// Whether standard error was open at the start.
-pub(crate) fn standard_error_was_open() -> bool {
-    static WAS_OPEN: OnceLock<bool> = OnceLock::new();
-    // SAFETY: it only asks for flags.
-    *WAS_OPEN.get_or_init(|| unsafe { libc::fcntl(libc::STDERR_FILENO, libc::F_GETFD) } >= 0)
 }
 
 /// Starts the program. From then on, this process takes signals only in [`wait`].

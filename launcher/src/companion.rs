@@ -1,27 +1,29 @@
 //! The companion, started before the program, so that the program need not wait for it.
 
 use std::ffi::CString;
-use std::fs::{File, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{BufRead, BufReader};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
 
-use chase_format::session::FILE_NAME;
+use chase_format::session::{FILE_NAME, SAMPLES};
 
-use crate::parts;
 use crate::settings::Settings;
+use crate::{parts, say, standard_error_was_open};
 
 /// It may hang; then the program finds out, and says so in its recording.
 const PATIENCE_MS: i32 = 3_000;
 /// Where nothing is to be recorded without it.
 const PATIENCE_REQUIRED_MS: i32 = 30_000;
+/// How the answer begins of one that records nothing.
+const NOT_RECORDED: &str = "chase: syscalls are not recorded: ";
 /// It stays that long after its last process, for the next run.
 const LINGER_S: &str = "5";
 
-/// Starts one, unless one is at work, and waits until it is ready. Where that fails, the program's own look for
-/// one finds the reason, which is then in the recording.
+/// Starts one, unless one is at work or none is wanted, and waits until it is ready. Where that fails, the program's own look
+/// for one finds the reason, which is then in the recording; whoever asked for a narration, which there won't be, is told now.
 pub(crate) fn start(settings: &Settings) {
     start_as(settings, None);
 }
@@ -36,9 +38,32 @@ pub(crate) struct Owner {
 /// The same for processes of another user, if this one is root: a companion watches those of its own user, and it is looked for in a
 /// file of that user's.
 pub(crate) fn start_as(settings: &Settings, owner: Option<Owner>) {
-    let Ok(program) = parts::companion() else { return };
+    // (Before files are opened that may get its number.)
+    let may_say = standard_error_was_open() && !settings.quiet;
+    let missing = match settings.wants_companion {
+        true => started(settings, owner),
+        false => Some("CHASE_SYSCALLS=off".to_owned()),
+    };
+    // Where a companion is required, the library says so.
+    if settings.narrates
+        && may_say
+        && !settings.requires_companion
+        && let Some(why) = missing
+    {
+        say(&format!("chase: no narration: system calls can't be told one by one: {why}\n"));
+    }
+}
+
+/// Why system calls won't be recorded, as far as that is known.
+fn started(settings: &Settings, owner: Option<Owner>) -> Option<String> {
+    let program = match parts::companion() {
+        Ok(program) => program,
+        Err(error) => return Some(format!("{error:#}")),
+    };
     if is_at_work(&settings.output) {
-        return;
+        // The second line says what it does.
+        let text = fs::read_to_string(settings.output.join(FILE_NAME)).ok()?;
+        return missing(text.lines().nth(1)?);
     }
     let text = |bytes: &[u8]| CString::new(bytes).ok();
     let sample = [b"CHASE_SAMPLE=", settings.sample.as_bytes()].concat();
@@ -47,9 +72,9 @@ pub(crate) fn start_as(settings: &Settings, owner: Option<Owner>) {
         text(settings.output.as_os_str().as_bytes()),
         text(&sample),
     ) else {
-        return;
+        return None;
     };
-    let Some((read, write)) = pipe() else { return };
+    let (read, write) = pipe()?;
     let linger = CString::new(LINGER_S).unwrap_or_default();
     let arguments = [
         c"chase-companion".as_ptr(),
@@ -70,7 +95,7 @@ pub(crate) fn start_as(settings: &Settings, owner: Option<Owner>) {
     // memory that was prepared.
     unsafe {
         match libc::fork() {
-            -1 => return,
+            -1 => return None,
             0 => {
                 // Nobody's child, and away from the terminal.
                 if libc::setsid() < 0 || libc::fork() != 0 {
@@ -113,10 +138,19 @@ pub(crate) fn start_as(settings: &Settings, owner: Option<Owner>) {
     let mut poll = libc::pollfd { fd: read.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     let patience = if settings.requires_companion { PATIENCE_REQUIRED_MS } else { PATIENCE_MS };
     // SAFETY: the kernel fills in the structure.
-    if unsafe { libc::poll(&raw mut poll, 1, patience) } > 0 {
-        // Ready, or why not, or its end: nothing is left to wait for.
-        let _ = BufReader::new(File::from(read)).read_line(&mut String::new());
+    if unsafe { libc::poll(&raw mut poll, 1, patience) } <= 0 {
+        return None;
     }
+    // Ready, or why not; nothing if it has ended without a word.
+    let mut line = String::new();
+    let _ = BufReader::new(File::from(read)).read_line(&mut line);
+    missing(line.trim_end())
+}
+
+/// Why a companion that says this records no system calls; `None` if it does.
+fn missing(said: &str) -> Option<String> {
+    let prefixes = [SAMPLES, NOT_RECORDED];
+    prefixes.iter().find_map(|prefix| said.strip_prefix(prefix)).map(str::to_owned)
 }
 
 /// Gives up being root, but for what watching takes: `CAP_PERFMON` and `CAP_BPF`. Makes only system calls.

@@ -29,6 +29,7 @@ use std::ffi::{OsString, c_char, c_int};
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::sync::OnceLock;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
@@ -84,6 +85,13 @@ fn report(arguments: Vec<OsString>) -> anyhow::Result<i32> {
     let program = parts::report()?;
     Err(Command::new(&program).args(arguments).exec())
         .map_err(|error| anyhow::anyhow!("can't start {}: {error}", program.display()))
+}
+
+/// Whether standard error was open at the start.
+pub(crate) fn standard_error_was_open() -> bool {
+    static WAS_OPEN: OnceLock<bool> = OnceLock::new();
+    // SAFETY: it only asks for flags.
+    *WAS_OPEN.get_or_init(|| unsafe { libc::fcntl(libc::STDERR_FILENO, libc::F_GETFD) } >= 0)
 }
 
 /// Writes to standard error.

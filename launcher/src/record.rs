@@ -17,7 +17,7 @@ use crate::config_file::ConfigFile;
 use crate::settings::Settings;
 use crate::summary::{brief, next, quoted};
 use crate::window::Window;
-use crate::{check, companion, part, parts, print, say};
+use crate::{check, companion, part, parts, print, say, standard_error_was_open};
 
 /// Runs the program; gives its exit status, or does not return where a signal killed it.
 pub(crate) fn record(arguments: &RecordArgs) -> anyhow::Result<i32> {
@@ -46,7 +46,7 @@ pub(crate) fn record(arguments: &RecordArgs) -> anyhow::Result<i32> {
     fs::create_dir_all(&settings.output).with_context(|| {
         format!("can't create {} (-o names another directory)", settings.output.display())
     })?;
-    if settings.wants_companion && !part.begins_later() {
+    if !part.begins_later() {
         companion::start(&settings);
     }
     if settings.quiet && part.is_whole() {
@@ -65,7 +65,7 @@ pub(crate) fn record(arguments: &RecordArgs) -> anyhow::Result<i32> {
         && matches!(child, Ended::Status(1))
         && !recordings(&settings.output).any(|name| name.ends_with(&own_end(pid)));
     // Who closed standard error before has another file there, perhaps.
-    if child::standard_error_was_open() && !settings.quiet && !was_refused {
+    if standard_error_was_open() && !settings.quiet && !was_refused {
         summarise(&settings, pid, since, &arguments.command, &window);
     }
     Ok(match child {

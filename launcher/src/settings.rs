@@ -25,6 +25,8 @@ pub(crate) struct Settings {
     pub(crate) wants_companion: bool,
     /// Whether the program is not started without one.
     pub(crate) requires_companion: bool,
+    /// Whether each system call is to be told.
+    pub(crate) narrates: bool,
     /// What `CHASE_SAMPLE` will be.
     pub(crate) sample: OsString,
     /// No summary.
@@ -61,7 +63,8 @@ impl Settings {
         checked("CHASE_SAMPLE", &sample, args::sample)?;
         let events = choose("CHASE_EVENTS", arguments.events.clone(), of_file(&file.events));
         checked("CHASE_EVENTS", &events, args::events)?;
-        choose("CHASE_NARRATE", switch(arguments.narrate), switch(file.narrate == Some(true)));
+        let narrate =
+            choose("CHASE_NARRATE", switch(arguments.narrate), switch(file.narrate == Some(true)));
         choose("CHASE_SITES", switch(arguments.sites), switch(file.sites == Some(true)));
         let max_size = choose("CHASE_MAX_SIZE", arguments.max_size.clone(), file.max_size.clone());
         checked("CHASE_MAX_SIZE", &max_size, size)?;
@@ -84,6 +87,8 @@ impl Settings {
             variables,
             requires_companion: syscalls == "require",
             wants_companion: syscalls != "off" && syscalls != "0",
+            // (As the library has it.)
+            narrates: !narrate.is_empty() && narrate != "0",
             sample,
             quiet: arguments.quiet || file.quiet == Some(true),
         })

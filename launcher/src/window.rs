@@ -104,9 +104,7 @@ impl<'a> Window<'a> {
     /// Comes into the program, and into what it has started.
     fn begin(&mut self, program: i32) {
         self.has_begun = true;
-        if self.settings.wants_companion {
-            companion::start(self.settings);
-        }
+        companion::start(self.settings);
         let mut seen = Vec::new();
         for _ in 0..ROUNDS {
             let new: Vec<i32> =

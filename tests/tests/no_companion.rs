@@ -109,6 +109,44 @@ fn the_launcher_leaves_it_to_the_library() {
     assert!(said.contains("no privilege for bpf(2)") && said.lines().count() == 1, "{said}");
 }
 
+/// Who asks for a narration and can't have one is told at once, and by the report: the program runs and is recorded without.
+#[test]
+fn no_narration_says_why() {
+    let _alone = alone();
+    if companion("no_narration_says_why").is_none() {
+        return;
+    }
+    let (installed, program) = installed();
+    let place = |name: &str| installed.path().join(name);
+    fs::copy(chase(), place("chase")).expect("copied");
+    fs::copy(libchase().with_file_name("chase-report"), place("chase-report")).expect("copied");
+    let said = |name: &str, options: &[&str]| {
+        let mut command = Command::new(place("chase"));
+        command.args(["record", "--narrate"]).args(options).arg("-o").arg(place(name));
+        command.arg(&program).arg("errors").uid(65534).gid(65534);
+        let outcome = command.env_remove("LD_PRELOAD").output().expect("runs");
+        let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
+        assert!(outcome.status.success(), "{said}");
+        let lines = said.lines().filter(|line| line.contains("no narration"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let assert_says = |name: &str, options: &[&str], why: &str| {
+        let lines = said(name, options);
+        assert!(lines.len() == 1 && lines[0].contains(why), "{lines:?}");
+        let mut report = Command::new(place("chase-report"));
+        let outcome = report.arg("narrate").arg(place(name)).output().expect("runs");
+        let reported = String::from_utf8_lossy(&outcome.stderr).into_owned();
+        assert!(reported.contains("not told one by one") && reported.contains(why), "{reported}");
+    };
+    assert_says("unprivileged", &[], "no privilege for bpf(2)");
+    // The companion of the first run may be there still.
+    assert_says("unprivileged", &[], "no privilege for bpf(2)");
+    assert_says("off", &["--syscalls", "off"], "CHASE_SYSCALLS=off");
+    assert!(said("quiet", &["-q"]).is_empty());
+    fs::remove_file(place("chase-companion")).expect("removed");
+    assert_says("alone", &[], "no chase-companion");
+}
+
 #[test]
 fn with_two_capabilities() {
     let _alone = alone();

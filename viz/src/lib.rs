@@ -46,7 +46,7 @@ pub use error::Error;
 pub use graph::{Graph, GraphArrow, GraphNode, graph};
 pub use heat::{Cell, HeatRow, heat};
 pub use label::visible;
-pub use palette::{colours, state_colour};
+pub use palette::{colours, part_colour, state_colour};
 pub use percentiles::{Curve, percentiles};
 pub use pie::pie;
 pub use quantity::{bytes, count, plural, quantity, rough_duration, share};

@@ -35,7 +35,10 @@ const LIBRARIES: [Colour; 7] = [
 ];
 /// Further greys would be taken for [`REST`], or for reddish purple without red cones.
 const APPLICATIONS: [Colour; 3] = [rgb(0x222222), rgb(0x474747), rgb(0x696969)];
-pub(crate) const REST: Colour = rgb(0xbbbbbb);
+/// Parts of applications, in the order of [`Shade`]: of slate, since lighter greys would be taken for another application or
+/// for [`REST`], on light paper and on dark, where applications are lighter.
+const OF_APPLICATIONS: [Colour; 3] = [rgb(0x7486ab), rgb(0x8c9dc0), rgb(0xa3b2d1)];
+pub(crate) const REST: Colour = rgb(0xc9c9c9);
 /// What the recorder itself does in a program.
 const RECORDER: Colour = rgb(0x845484);
 /// What threads do, in the order of [`State`]. Those of what mostly has nothing to do (conditions, joins, sleep) are pale, so
@@ -74,14 +77,31 @@ pub(crate) const HEAT: [Colour; 7] = [
 /// For lines that guide the eye.
 pub(crate) const RULE: Colour = rgb(0xcccccc);
 
+/// Parts of what has a colour: neighbours differ, and none is taken for the whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Shade {
+    Odd,
+    Even,
+    /// Those too small for a mark of their own.
+    Smaller,
+}
+
 impl Colour {
+    /// A part of what has this colour.
+    pub(crate) fn shade(self, shade: Shade) -> Self {
+        match APPLICATIONS.contains(&self) {
+            true => OF_APPLICATIONS[shade as usize],
+            false => self.lighter([0.3, 0.5, 0.7][shade as usize]),
+        }
+    }
+
     /// `#RRGGBB`.
     pub(crate) fn hex(self) -> String {
         format!("#{:02X}{:02X}{:02X}", self.red, self.green, self.blue)
     }
 
     /// `part` of the way to white.
-    pub(crate) fn lighter(self, part: f64) -> Self {
+    fn lighter(self, part: f64) -> Self {
         let mix = |c: u8| (f64::from(c) + (255.0 - f64::from(c)) * part).round() as u8;
         Self { red: mix(self.red), green: mix(self.green), blue: mix(self.blue) }
     }
@@ -115,6 +135,18 @@ pub fn state_colour(state: State) -> String {
 #[must_use]
 pub fn colours(groups: &[Group]) -> Vec<String> {
     assign(groups).into_iter().map(|colour| colour.unwrap_or(REST).hex()).collect()
+}
+
+/// A colour for parts of a group of this kind, on which black text can be read, as `#RRGGBB`.
+#[must_use]
+pub fn part_colour(kind: GroupKind) -> String {
+    let group = Group { name: String::new(), kind, value: 0.0 };
+    let own = assign(&[group]).pop().flatten();
+    own.map_or(REST, |own| match APPLICATIONS.contains(&own) {
+        true => own.shade(Shade::Even),
+        false => own.lighter(0.4),
+    })
+    .hex()
 }
 
 /// The colour of each group; `None` where its kind has none left, and for [`GroupKind::Rest`].
@@ -213,6 +245,20 @@ mod tests {
             for b in &all[i + 1..] {
                 let d = difference(*a, *b);
                 assert!(d >= 14.0, "{a:?} and {b:?} differ by {d:.1}");
+            }
+        }
+    }
+
+    #[test]
+    fn parts_of_applications_are_no_application_and_nothing_put_together() {
+        // As `charts.css` has applications on dark paper.
+        let dark = [rgb(0x686868), rgb(0x828282), rgb(0x9c9c9c)];
+        let others: Vec<_> = [REST, RECORDER].into_iter().chain(APPLICATIONS).chain(dark).collect();
+        for shade in [Shade::Odd, Shade::Even, Shade::Smaller] {
+            let part = APPLICATIONS[0].shade(shade);
+            for other in &others {
+                let d = difference(part, *other);
+                assert!(d >= 12.0, "{part:?} and {other:?} differ by {d:.1}");
             }
         }
     }

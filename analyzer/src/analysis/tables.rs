@@ -139,9 +139,9 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
         processes: &processes,
     };
     let mut syscalls = syscalls::tables_of(syscalls, &around);
-    let wait_causes = wait_causes::of_apis(&apis, &syscalls.by_api);
-    let own_wait_causes =
-        wait_causes::of_own_code(&threads, &take(&mut syscalls.in_own_code), &names.objects);
+    let (waits, in_own_code) = (take(&mut syscalls.waits), take(&mut syscalls.in_own_code));
+    let wait_causes = wait_causes::of_apis(&apis, &waits, &syscalls.by_api);
+    let own_wait_causes = wait_causes::of_own_code(&threads, &waits, &in_own_code, &names.objects);
     let wall_ns = span.map_or(Ns(0), |(start, end)| Ns(end.0 - start.0));
     Analysis {
         wall_ns,

@@ -195,9 +195,11 @@ fn waits(analysis: &Analysis, vectors: &Vectors, members: &[u32]) -> Vec<CausedW
     for api in &vectors.apis {
         let place = (api.api != OWN_CODE).then_some(api.api);
         for entry in api.entries.iter().filter(|entry| entry.wait > 0.0) {
-            let cause = analysis.waits_for(place, members[entry.thread as usize]);
-            let by_thread = by_cause.entry(cause).or_insert_with(|| vec![0.0; members.len()]);
-            by_thread[entry.thread as usize] += entry.wait;
+            let thread = entry.thread as usize;
+            for (cause, part) in analysis.parts_of_waits(place, members[thread]) {
+                let by_thread = by_cause.entry(cause).or_insert_with(|| vec![0.0; members.len()]);
+                by_thread[thread] += entry.wait * part;
+            }
         }
     }
     let mut rows: Vec<CausedWait> = by_cause

@@ -22,6 +22,8 @@ pub(super) const UNRECORDED: Place = NOBODY - 1;
 #[derive(Default)]
 pub(crate) struct Collected {
     pub(super) sums: BTreeMap<Maker, SyscallSums>,
+    /// Waits until threads were woken, ns, with the system call in which they waited, if it was one.
+    pub(super) waits: BTreeMap<Maker, u64>,
     /// System calls that chase itself made in the processes.
     pub(super) own: SyscallSums,
     /// The overhead of tracing them all.
@@ -229,6 +231,11 @@ impl Collected {
             let place = places.get(maker.place as usize).copied().unwrap_or(maker.place);
             self.sums.entry(Maker { place, ..maker }).or_default().add(&sums);
         }
+        for (maker, ns) in part.waits {
+            let place = places.get(maker.place as usize).copied().unwrap_or(maker.place);
+            let sum = self.waits.entry(Maker { place, ..maker }).or_default();
+            *sum = sum.saturating_add(ns);
+        }
         self.own.add(&part.own);
         self.cost_ns = self.cost_ns.saturating_add(part.cost_ns);
     }
@@ -257,6 +264,15 @@ impl Collected {
             let process = process as u32;
             let maker = Maker { process, tid: row.tid, thread, place, number: row.number };
             self.sums.entry(maker).or_default().add_row(&row, header.cost_inside_ns);
+        }
+        for row in file.causes().filter(|row| row.context_ref != OWN_CONTEXT_REF) {
+            let (thread, place) = places.place_of(row.context_ref, row.tid);
+            if wanted(thread) && !places.is_left_out(row.tid) {
+                let (process, tid, number) = (process as u32, row.tid, row.number);
+                let sum = self.waits.entry(Maker { process, tid, thread, place, number });
+                let sum = sum.or_default();
+                *sum = sum.saturating_add(row.total_ns.saturating_sub(row.ready_ns));
+            }
         }
     }
 }

@@ -67,7 +67,7 @@ pub fn syscall_name(number: u32) -> Cow<'static, str> {
 }
 
 /// Returns the call's category; [`Category::Other`] for unknown numbers.
-pub(super) fn category_of(number: u32) -> Category {
+pub(crate) fn category_of(number: u32) -> Category {
     syscall(number).map_or(Category::Other, |known| known.category())
 }
 

@@ -30,6 +30,23 @@ pub struct Syscalls {
     /// By thread and system call, those outside of library calls; empty once it is known what threads wait for there.
     #[serde(skip)]
     pub(crate) in_own_code: Vec<SyscallRow<OfThread>>,
+    /// Waits by where they are; empty like that.
+    #[serde(skip)]
+    pub(crate) waits: Vec<WaitsIn>,
+}
+
+/// A thread's waits in one system call, or in none, made in an API.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WaitsIn {
+    pub(crate) process: u32,
+    /// The thread's number in its process.
+    pub(crate) thread: Option<u32>,
+    /// The API; `None` for the thread's own code.
+    pub(crate) api: Option<u32>,
+    /// The system call, or [`NO_SYSCALL`](chase_recorder::syscalls::NO_SYSCALL).
+    pub(crate) number: u32,
+    /// Until the thread was woken.
+    pub(crate) ns: u64,
 }
 
 /// A system call, made by `of`.

@@ -3,9 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-use super::collect::{Collected, Place, UNRECORDED};
+use super::collect::{Collected, Maker, Place, UNRECORDED};
 use super::rows::{
-    OfApi, OfContext, OfLibrary, OfThread, SyscallRow, Syscalls, by_category, by_syscall, total,
+    OfApi, OfContext, OfLibrary, OfThread, SyscallRow, Syscalls, WaitsIn, by_category, by_syscall,
+    total,
 };
 use super::sums::SyscallSums;
 use crate::clock::Ns;
@@ -53,6 +54,14 @@ pub(crate) fn tables_of(collected: Collected, around: &Surroundings<'_>) -> Sysc
         names.imports[import as usize].api
     };
     let object_of = |place: Place| names.apis[api_of(place) as usize].object;
+    let recorded = collected.waits.into_iter().filter(|(maker, _)| maker.place != UNRECORDED);
+    let waits = recorded.map(|(maker, ns)| {
+        let in_call = maker.place != NOBODY;
+        let api = in_call.then(|| around.new_api[api_of(maker.place) as usize]);
+        let Maker { process, thread, number, .. } = maker;
+        WaitsIn { process, thread, api, number, ns }
+    });
+    let waits = waits.collect();
     let (own_apis, all_apis) = sum_up(&by_place, around.contexts, names.apis.len(), api_of);
     let (own_objects, all_objects) =
         sum_up(&by_place, around.contexts, names.objects.len(), object_of);
@@ -81,6 +90,7 @@ pub(crate) fn tables_of(collected: Collected, around: &Surroundings<'_>) -> Sysc
         })),
         by_thread,
         in_own_code: of_threads(in_own_code),
+        waits,
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a run is made of: programs, and what they read, write and share.
 
+mod alike;
 mod drawing;
 
 use std::collections::BTreeSet;
@@ -11,7 +12,7 @@ use chase_viz::{Heading, Sheet};
 use serde_json::Value;
 
 use super::Show;
-use super::narrate::NOT_TOLD;
+use super::narrate::not_told;
 use crate::args::GraphFormat;
 use crate::machine::{self, Rows};
 use crate::report::Report;
@@ -34,7 +35,7 @@ pub(super) struct Parts {
 
 impl Parts {
     pub(super) fn from_report(report: &Report) -> anyhow::Result<Self> {
-        let Some(parts) = components(&report.loaded.images) else { bail!(NOT_TOLD) };
+        let Some(parts) = components(&report.loaded.images) else { bail!(not_told(report)) };
         Ok(Self { picture: parts.picture(), parts })
     }
 
@@ -64,14 +65,24 @@ impl Parts {
         }
     }
 
-    /// Who uses a thing, by place in the picture.
-    fn users(&self, thing: usize) -> BTreeSet<usize> {
+    /// What things that are told as one are called.
+    fn described(&self, things: &[usize]) -> String {
+        let things: Vec<&Thing> = things.iter().map(|&at| &self.parts.things[at]).collect();
+        alike::described(&things)
+    }
+
+    /// Who uses things, by place in the picture.
+    fn users(&self, things: &[usize]) -> BTreeSet<usize> {
+        things.iter().flat_map(|&thing| self.users_of(thing)).collect()
+    }
+
+    fn users_of(&self, thing: usize) -> BTreeSet<usize> {
         self.uses(thing).iter().map(|used| self.picture.of_program[used.program]).collect()
     }
 
-    /// What all programs of a place did with a thing.
-    fn sum(&self, thing: usize, place: usize, of: fn(&Use) -> u64) -> u64 {
-        let uses = self.uses(thing).iter();
+    /// What all programs of a place did with things.
+    fn sum(&self, things: &[usize], place: usize, of: fn(&Use) -> u64) -> u64 {
+        let uses = things.iter().flat_map(|&thing| self.uses(thing));
         uses.filter(|used| self.picture.of_program[used.program] == place).map(of).sum()
     }
 
@@ -83,21 +94,26 @@ impl Parts {
             && uses().any(|used| used.written > 0)
     }
 
-    /// Things that are drawn and told by themselves: those of several programs, and of the rest what most went through.
-    fn worth_telling(&self) -> Vec<usize> {
+    /// Things that are drawn and told by themselves: those of several programs, and of the rest what most went through. Those that are
+    /// alike are told as one.
+    fn worth_telling(&self) -> Vec<Vec<usize>> {
         // Not libraries, and what the C library reads at a start.
         let is_own = |thing: &usize| {
             let thing = &self.parts.things[*thing];
             matches!(thing.kind, ThingKind::Pipe | ThingKind::Socket)
                 || !is_of_the_system(&thing.name)
         };
-        let all = self.picture.things.iter().copied().filter(is_own);
-        let (shared, rest): (Vec<usize>, Vec<usize>) = all.partition(|&at| self.is_shared(at));
+        let all: Vec<usize> = self.picture.things.iter().copied().filter(is_own).collect();
+        let mut all = alike::together(&self.parts.things, &all, |at| self.users_of(at));
+        let bytes = |at: &usize| self.parts.things[*at].read + self.parts.things[*at].written;
+        all.sort_by_key(|things| std::cmp::Reverse(things.iter().map(bytes).sum::<u64>()));
+        let is_shared = |things: &Vec<usize>| things.iter().any(|&at| self.is_shared(at));
+        let (shared, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(is_shared);
         // What connects programs is the story; beside it there is less of the rest.
         let room = TOLD.saturating_sub(self.picture.exchanges.len()).max(LEAST);
-        let (files, others): (Vec<usize>, Vec<usize>) =
-            shared.into_iter().partition(|&at| self.parts.things[at].kind == ThingKind::File);
-        let mut told: Vec<usize> = others.into_iter().take(TOLD).collect();
+        let is_file = |things: &Vec<usize>| self.parts.things[things[0]].kind == ThingKind::File;
+        let (files, others): (Vec<_>, Vec<_>) = shared.into_iter().partition(is_file);
+        let mut told: Vec<Vec<usize>> = others.into_iter().take(TOLD).collect();
         told.extend(files.into_iter().take(LEAST));
         let left = room.saturating_sub(told.len());
         told.extend(rest.into_iter().take(left));
@@ -124,7 +140,7 @@ impl Parts {
             }
         }
         let mut rest = self.exchanged();
-        rest.extend(self.worth_telling().into_iter().filter_map(|thing| self.sentence(thing)));
+        rest.extend(self.worth_telling().into_iter().filter_map(|things| self.sentence(&things)));
         // Who started whom takes half of them at most, if there is more to tell.
         said.truncate(SENTENCES.saturating_sub(rest.len()).max(SENTENCES / 2));
         said.append(&mut rest);
@@ -169,32 +185,22 @@ impl Parts {
             1 => format!("a {}", kind(exchange.kind)),
             more => plural(more, kind(exchange.kind)),
         };
-        let names = || exchange.things.iter().map(|&thing| &*self.parts.things[thing].name);
-        let ends = |name: &str| -> Vec<String> { name.split(" – ").map(str::to_owned).collect() };
-        let mut common = names().next().map(ends).unwrap_or_default();
-        common.retain(|end| !end.is_empty() && names().all(|name| ends(name).contains(end)));
-        match &*common {
-            [] => kind,
-            // Of a single connection, the lower port is mostly that of the server.
-            [only] => format!("{kind} at {}", clean(only)),
-            [a, b, ..] => {
-                let port =
-                    |end: &str| end.rsplit(':').next().and_then(|port| port.parse::<u16>().ok());
-                format!("{kind} at {}", clean(if port(a) <= port(b) { a } else { b }))
-            }
+        let names = exchange.things.iter().map(|&thing| &*self.parts.things[thing].name);
+        match alike::common_end(names) {
+            None => kind,
+            Some(end) => format!("{kind} at {}", clean(end)),
         }
     }
 
-    /// Who wrote and read a thing.
-    fn sentence(&self, at: usize) -> Option<String> {
-        let thing = &self.parts.things[at];
+    /// Who wrote and read things that are told as one.
+    fn sentence(&self, things: &[usize]) -> Option<String> {
         let part = |done: u64, calls: u64, place: usize| {
             let calls =
                 if calls == 1 { "one call".to_owned() } else { format!("{} calls", count(calls)) };
             format!("{} in {calls} by {}", bytes(done), self.drawn(place))
         };
-        let places = self.users(at);
-        let sum = |place: usize, of: fn(&Use) -> u64| self.sum(at, place, of);
+        let places = self.users(things);
+        let sum = |place: usize, of: fn(&Use) -> u64| self.sum(things, place, of);
         let writers: Vec<String> = places
             .iter()
             .filter(|&&place| sum(place, |used| used.written) > 0)
@@ -215,19 +221,20 @@ impl Parts {
                 format!("{read}{waited}")
             })
             .collect();
-        let what = described(thing);
+        let kind = self.parts.things[*things.first()?].kind;
+        let are = if kind == ThingKind::Socket && things.len() > 1 { "were" } else { "was" };
+        let what = self.described(things);
         match (writers.is_empty(), readers.is_empty()) {
             (false, false) => Some(format!(
-                "{what} was written {} and read {}.",
+                "{what} {are} written {} and read {}.",
                 listed(&writers),
                 listed(&readers)
             )),
-            (false, true) => Some(format!("{what} was written {}.", listed(&writers))),
-            (true, false) => Some(format!("{what} was read {}.", listed(&readers))),
+            (false, true) => Some(format!("{what} {are} written {}.", listed(&writers))),
+            (true, false) => Some(format!("{what} {are} read {}.", listed(&readers))),
             (true, true) => {
                 let by: Vec<String> = places.iter().map(|&place| self.drawn(place)).collect();
-                (thing.kind == ThingKind::Memory)
-                    .then(|| format!("{what} is shared by {}.", listed(&by)))
+                (kind == ThingKind::Memory).then(|| format!("{what} is shared by {}.", listed(&by)))
             }
         }
     }
@@ -306,16 +313,6 @@ fn kind(kind: ThingKind) -> &'static str {
     }
 }
 
-fn described(thing: &Thing) -> String {
-    let article = match thing.kind {
-        ThingKind::Pipe | ThingKind::Socket => "A",
-        ThingKind::Device | ThingKind::Memory | ThingKind::File => "The",
-    };
-    let kind = kind(thing.kind);
-    let name = clean(&thing.name);
-    if name.is_empty() { format!("{article} {kind}") } else { format!("{article} {kind} {name}") }
-}
-
 fn listed(all: &[String]) -> String {
     const MOST: usize = 6;
     match all {
@@ -335,7 +332,8 @@ impl Show for Parts {
 
     fn text(&self, _: &Report, terminal: Terminal, _: usize) -> anyhow::Result<String> {
         let mut out: String = self.sentences().iter().map(|line| format!("{line}\n")).collect();
-        let left_out = self.picture.things.len().saturating_sub(self.worth_telling().len());
+        let told: usize = self.worth_telling().iter().map(Vec::len).sum();
+        let left_out = self.picture.things.len().saturating_sub(told);
         if left_out > 0 {
             let line = format!("\n{left_out} more things, libraries among them, are in --json\n");
             out.push_str(&terminal.paint(Look::Faint, &line));
@@ -353,7 +351,7 @@ impl Show for Parts {
         let things = self.parts.things.iter().take(top).map(|row| machine::row(row, []));
         let uses = self.parts.uses.iter().take(top).map(|used| {
             let program = &self.parts.programs[used.program];
-            let thing = Value::from(described(&self.parts.things[used.thing]));
+            let thing = Value::from(self.described(&[used.thing]));
             machine::row(
                 used,
                 [("pid", program.pid.into()), ("name", (*program.name).into()), ("of", thing)],

@@ -1,6 +1,6 @@
 //! The HTML page: what the analyzer and the symbolizer found out, handed to the page.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{IsTerminal, Write, stderr, stdin};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -274,9 +274,33 @@ fn causes_of_waits(report: &Report) -> Vec<CauseOfWait> {
     let is_idle = |row: &&CauseRow| idle[row.group as usize];
     let mut rows: Vec<&CauseRow> = report.causes().iter().collect();
     rows.sort_by_key(|row| (is_idle(row), std::cmp::Reverse(until_woken(row))));
-    rows.truncate(CAUSES);
+    rows.truncate(2 * CAUSES);
     let cause = |row: &CauseRow| CauseOfWait { is_idle: is_idle(&row), ..cause(report, row) };
-    rows.into_iter().map(cause).collect()
+    let mut rows = added_up(rows.into_iter().map(cause));
+    rows.truncate(CAUSES);
+    rows
+}
+
+/// Waits that nothing tells apart in the page, though they were in different system calls, are one row.
+fn added_up(rows: impl Iterator<Item = CauseOfWait>) -> Vec<CauseOfWait> {
+    let words = |row: &CauseOfWait| {
+        let words = [&row.function, &row.site, &row.group, &row.object, &row.holder, &row.waker];
+        words.map(|label| label.as_str().to_owned())
+    };
+    let mut places = HashMap::new();
+    let mut sums: Vec<CauseOfWait> = Vec::new();
+    for row in rows {
+        let place = *places.entry(words(&row)).or_insert(sums.len());
+        match sums.get_mut(place) {
+            Some(sum) => {
+                sum.ns += row.ns;
+                sum.waits += row.waits;
+            }
+            None => sums.push(row),
+        }
+    }
+    sums.sort_by(|a, b| a.is_idle.cmp(&b.is_idle).then(b.ns.total_cmp(&a.ns)));
+    sums
 }
 
 /// How long threads waited until they were woken, ns.
@@ -302,5 +326,31 @@ fn cause(report: &Report, row: &CauseRow) -> CauseOfWait {
         waits: row.waits,
         holder: party(&row.holders),
         waker: party(&row.wakers),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// sqlite3 had four rows of the same function, place, object and waker.
+    #[test]
+    fn waits_that_nothing_tells_apart_are_one_row() {
+        let row = |object: &str, ns, waits| CauseOfWait {
+            function: "sqlite3_step".into(),
+            site: "sqlite3+0x200c4".into(),
+            group: "main".into(),
+            is_idle: false,
+            object: object.into(),
+            ns,
+            waits,
+            holder: "".into(),
+            waker: "an interrupt".into(),
+        };
+        let rows = [row("x.db", 7.0, 1), row("", 6.0, 5), row("", 2.0, 1), row("", 1.0, 1)];
+        let rows = added_up(rows.into_iter());
+        let told: Vec<_> =
+            rows.iter().map(|row| (row.object.as_str(), row.ns, row.waits)).collect();
+        assert_eq!(told, [("", 9.0, 7), ("x.db", 7.0, 1)]);
     }
 }

@@ -23,9 +23,18 @@ pub(super) struct Narrate<'a> {
     pub(super) span: SpanArgs,
 }
 
-/// What is said when nobody told.
-pub(super) const NOT_TOLD: &str = "system calls were not told one by one: record with `chase record --narrate` (or CHASE_NARRATE=1), \
-    which needs chase-companion with permission for bpf (root, or `setcap cap_bpf,cap_perfmon+ep`)";
+/// What is said when nobody told: why not, as the recording knows it, and what would.
+pub(super) fn not_told(report: &Report) -> String {
+    let images = &report.loaded.images;
+    let mut notes = images.iter().filter_map(|image| image.recording.meta_value("syscalls"));
+    let why = match notes.find(|note| note != "on") {
+        Some(why) => format!("{}; where they can be: ", clean(&why)),
+        None => "none had been asked for: ".to_owned(),
+    };
+    format!(
+        "system calls were not told one by one: {why}chase record --narrate (or CHASE_NARRATE=1)"
+    )
+}
 
 impl Narrate<'_> {
     fn wants(&self, report: &Report, at_ns: Ns, thread: Option<usize>, tid: u32) -> bool {
@@ -37,7 +46,7 @@ impl Narrate<'_> {
 
     fn calls(&self, report: &Report) -> anyhow::Result<Narration> {
         let Some(mut all) = narration(&report.loaded.images, &report.analysis) else {
-            bail!(NOT_TOLD)
+            bail!(not_told(report))
         };
         all.calls.retain(|call| self.wants(report, call.at_ns, call.thread, call.tid));
         Ok(all)

@@ -208,9 +208,10 @@ fn waiting_in_own_code(
         row.own_code_ns.0 > 0 && thread.own_object == row.object && own_ns > 0.0
     });
     let waits: Vec<(WaitCause, f64)> = threads
-        .filter_map(|(number, thread)| {
-            let ns = thread.application_wait_ns?.as_f64();
-            Some((analysis.waits_for(None, number), ns))
+        .filter_map(|(number, thread)| Some((number, thread.application_wait_ns?.as_f64())))
+        .flat_map(|(number, ns)| {
+            let parts = analysis.parts_of_waits(None, number).into_iter();
+            parts.map(move |(cause, part)| (cause, ns * part))
         })
         .collect();
     let all: f64 = waits.iter().map(|wait| wait.1).sum();

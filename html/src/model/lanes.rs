@@ -11,7 +11,7 @@ use chase_analyzer::{
 use chase_viz::{Unit, plural, quantity};
 
 use super::groups::thread_name;
-use super::single_waits::{ends, of_wait};
+use super::single_waits::ends;
 use super::{Does, Figures, Lane, Names, Span, Timeline};
 use crate::Label;
 use queued::Pieces;
@@ -294,7 +294,7 @@ impl Filling<'_> {
     fn wait(&self, span: &BlockedSpan, spans: &mut Vec<Span>) {
         let from = span.start_ns.0;
         let (to, runs) = ends(span);
-        let cause = of_wait(self.analysis, self.lane.thread, span);
+        let cause = span.is_for(self.analysis, self.lane.thread as u32);
         let waker = span.waker.and_then(|waker| self.place.get(waker).copied().flatten());
         let text = self.function(span.api);
         let library = span.api.and_then(|api| self.library(api));

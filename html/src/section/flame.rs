@@ -1,13 +1,11 @@
 //! Flame graphs of library calls, by inferno.
 
-use std::collections::HashMap;
-
 use chase_export::{Stacks, folded, folded_frame};
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
 use inferno::flamegraph::{Options, TextTruncateDirection, from_reader};
 use maud::{Markup, PreEscaped, html};
 
-use crate::colours::library_groups as groups;
+use crate::colours::Colours;
 use crate::model::{Flame, FlameKind};
 use crate::{Error, Label, Report};
 
@@ -136,27 +134,16 @@ fn framed(svg: &str) -> PreEscaped<String> {
     PreEscaped(document.replace('&', "&amp;").replace('"', "&quot;"))
 }
 
-/// Gives frames the colour that their library has in the other pictures.
+/// Gives frames the colour that their library or application has in the other pictures. (An application's own time, and calls
+/// into it as a library, have one name and one colour.)
 fn colour(report: &Report, stacks: &Stacks, palette: &mut PaletteMap) {
-    let colours = chase_viz::colours(&groups(report));
-    let mut by_name: HashMap<&str, &str> = HashMap::new();
-    for (library, colour) in report.libraries.iter().zip(&colours).rev() {
-        // The application's own time and calls into it as a library have one name; the
-        // library's colour is for its functions.
-        if !library.is_application {
-            by_name.insert(library.name.as_str(), colour);
-        }
-    }
+    let colours = Colours::new(report);
     // The box of all has no name.
-    palette.insert("", Color::new(0xdd, 0xdd, 0xdd));
+    palette.insert("", Color::new(0xee, 0xee, 0xee));
     for frame in &stacks.frames {
-        let hex = by_name.get(&*frame.library).copied().filter(|_| frame.function != frame.library);
-        let colour = hex.and_then(inferno::flamegraph::color::parse_hex_color);
-        let colour = colour.unwrap_or(Color::new(0xbb, 0xbb, 0xbb));
-        // Lighter, for black text to be read on it.
-        let light = |part: u8| part + (255 - part) / 5 * 2;
-        let colour = Color::new(light(colour.r), light(colour.g), light(colour.b));
-        palette.insert(folded_frame(frame), colour);
+        let name = Label::from(&frame.library);
+        let own = inferno::flamegraph::color::parse_hex_color(&colours.part(&name));
+        palette.insert(folded_frame(frame), own.unwrap_or(Color::new(0xee, 0xee, 0xee)));
     }
 }
 

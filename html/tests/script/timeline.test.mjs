@@ -58,6 +58,21 @@ test("times in a window add up to what the spans have in it", () => {
   }
 });
 
+test("a folded row draws the times of its threads, as they do where it is open", () => {
+  const drawn = (rows) => {
+    const sums = [0, 0, 0];
+    for (const number of rows.flatMap((row) => row.lanes)) columnsOf(lanes[number], [0, 1000], 7, 3, (_, state, time) => (sums[state] += time));
+    return sums.map((sum) => Math.round(sum));
+  };
+  const folded = shownRows(lanes, new Set(), () => true);
+  const open = shownRows(lanes, new Set(["worker"]), () => true);
+  assert.equal(open.length, folded.length + 2);
+  const inner = open.filter((row) => row.isInner);
+  assert.deepEqual(drawn(inner), drawn(folded.filter((row) => row.group === "worker")));
+  assert.deepEqual(drawn(open.filter((row) => !row.isOpen)), drawn(folded));
+  assert.deepEqual(drawn(folded), [1300, 0, 300]);
+});
+
 test("a moment finds its span, or none", () => {
   assert.equal(firstAfter(lanes[1].spans, 100), 1);
   assert.equal(spanAt(lanes[1], 120)[3], "lock");

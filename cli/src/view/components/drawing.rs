@@ -6,7 +6,7 @@ use chase_analyzer::{Exchange, Use};
 use chase_html::{Diagram, Label, PartUse};
 use chase_viz::{Graph, GraphArrow, GraphNode};
 
-use super::{Parts, bytes, described, kind};
+use super::{Parts, bytes, kind};
 use crate::report::Report;
 use crate::terminal::plural;
 
@@ -65,27 +65,27 @@ impl Parts {
             };
             arrow(place(exchange.from), place(exchange.to), label);
         }
-        for thing in self.worth_telling() {
+        for things in self.worth_telling() {
             let users: Vec<(usize, usize)> =
-                self.users(thing).into_iter().filter_map(|at| Some((at, place(at)?))).collect();
+                self.users(&things).into_iter().filter_map(|at| Some((at, place(at)?))).collect();
             if users.is_empty() {
                 continue;
             }
-            let lines = vec![described(&self.parts.things[thing])];
+            let lines = vec![self.described(&things)];
             let drawn = node(&mut graph, lines, true);
             let mut arrow = |from, to, label| {
                 graph.arrows.push(GraphArrow { from, to, label, is_dashed: false });
             };
             for (at, program) in users {
-                let written = self.sum(thing, at, |used| used.written);
-                let read = self.sum(thing, at, |used| used.read);
+                let written = self.sum(&things, at, |used| used.written);
+                let read = self.sum(&things, at, |used| used.read);
                 if written > 0 {
                     arrow(program, drawn, bytes(written));
                 }
                 if read > 0 {
                     arrow(drawn, program, bytes(read));
                 }
-                if read + written == 0 && self.sum(thing, at, |used| u64::from(used.maps)) > 0 {
+                if read + written == 0 && self.sum(&things, at, |used| u64::from(used.maps)) > 0 {
                     arrow(drawn, program, "maps".to_owned());
                 }
             }
@@ -99,7 +99,7 @@ pub(in crate::view) fn for_page(report: &Report) -> Option<chase_html::Parts> {
     let parts = Parts::from_report(report).ok()?;
     let used = |used: &Use| PartUse {
         program: parts.program(used.program).into(),
-        thing: described(&parts.parts.things[used.thing]).into(),
+        thing: parts.described(&[used.thing]).into(),
         read: used.read,
         reads: used.reads,
         read_ns: used.read_ns.as_f64(),
