@@ -84,9 +84,8 @@ pub(crate) struct SlotState {
     pub(crate) choices: Cell<u32>,
     /// The number of calls from the latest review to the next.
     pub(crate) interval: Cell<u32>,
-    /// When the latest review was, and for how long the thread had run by then.
+    /// When the latest review was.
     pub(crate) since_ticks: Cell<u64>,
-    pub(crate) since_ran_ticks: Cell<u64>,
     pub(crate) suspects: Cell<Suspects>,
 }
 

@@ -32,9 +32,10 @@ static void *grower(void *argument)
         /* Not before others have been there, so that they come back while it copies. */
         for (long before = taken; taken < before + 10;)
             usleep(100);
-        void *behind = malloc(4000);
+        /* With something behind it, it can't grow where it is. */
+        while ((char *)malloc(1 << 20) < block)
+            ;
         block = realloc(block, SIZE + round * 8192L);
-        free(behind);
     }
     done = 1;
     free(block);

@@ -36,6 +36,8 @@ const CHOICES_PER_SEARCH: u32 = 32;
 /// takes half of what it may take of that, perhaps for many such functions together. (If it takes more than it may, all are.)
 const MANY_NS: u64 = 10_000;
 const MANY_TOGETHER_NS: u64 = 100_000;
+/// As long as timing has taken less, a thread is assumed to run all the time, and does not ask the kernel.
+const MUCH_SPENT_US: u64 = 100;
 /// The number of nodes of a slot in a context: for calls that are all timed, for samples among calls without frames,
 /// and for samples among calls with frames.
 const NODES: usize = 3;
@@ -72,19 +74,13 @@ pub(super) fn first(
     if let Some(block) = FORCED_BLOCK {
         return Plan::with_block(block, true);
     }
-    let ran = thread.ask_ran_ticks(ticks_per_us);
-    let elapsed_ran = ran.saturating_sub(state.since_ran_ticks.replace(ran));
     if calls == 0 {
         state.interval.set(FIRST_LOOK);
         return Plan::ALL;
     }
-    let are_within = |ticks: u64, ns: u64| ticks / u64::from(calls) * 1000 <= ns * ticks_per_us;
-    let share = life(thread, counts, ticks_per_us).timing_share;
-    let are_frequent = are_within(elapsed, MANY_NS)
-        || share > BUDGET / 2 && are_within(elapsed_ran, MANY_TOGETHER_NS)
-        || share > BUDGET;
-    if !are_frequent {
-        state.interval.set(until_next_look(thread, counts, calls, ticks_per_us));
+    let apart_ns = elapsed / u64::from(calls) * 1000 / ticks_per_us.max(1);
+    if !are_frequent(apart_ns, thread, counts, ticks_per_us) {
+        state.interval.set(until_next_look(thread, counts, calls));
         return Plan::ALL;
     }
     let durations = Durations::in_context(thread, context, state.number);
@@ -101,7 +97,7 @@ pub(super) fn first(
         state.moments.set(moments);
     }
     if block < SHORTEST_BLOCK {
-        state.interval.set(until_next_look(thread, counts, calls, ticks_per_us));
+        state.interval.set(until_next_look(thread, counts, calls));
         return Plan::ALL;
     }
     // Earlier preemptions affect no sample.
@@ -111,10 +107,22 @@ pub(super) fn first(
     Plan::with_block(block, framed)
 }
 
+/// Whether calls that are so far apart are frequent.
+fn are_frequent(apart_ns: u64, thread: &Thread, counts: &Counts, ticks_per_us: u64) -> bool {
+    if apart_ns <= MANY_NS {
+        return true;
+    }
+    let Life { ticks, timing_share, .. } = life(thread, counts, ticks_per_us);
+    // Of that time, the thread has run about as large a part as of its life.
+    let ran_us = thread.ran_so_far().min(ticks) / ticks_per_us.max(1);
+    let apart_ran_ns = apart_ns.saturating_mul(ran_us) / (ticks / ticks_per_us.max(1)).max(1);
+    timing_share > BUDGET || timing_share > BUDGET / 2 && apart_ran_ns <= MANY_TOGETHER_NS
+}
+
 /// Returns the number of calls until the next review of a slot whose calls are all timed, `calls` after the previous
 /// review: twice as many, but fewer if timing them would take too much of the thread's time.
-fn until_next_look(thread: &Thread, counts: &Counts, calls: u32, ticks_per_us: u64) -> u32 {
-    let affordable = thread.ran_ticks(ticks_per_us) / UNLOOKED_PART / counts.timed_call().max(1);
+fn until_next_look(thread: &Thread, counts: &Counts, calls: u32) -> u32 {
+    let affordable = thread.ran_so_far() / UNLOOKED_PART / counts.timed_call().max(1);
     (calls * 2).min(LONGEST).min(affordable.min(u64::from(LONGEST)) as u32).max(FIRST_LOOK)
 }
 
@@ -149,7 +157,6 @@ pub(super) fn next(
     }
     let block = longest_block(&state.moments.get(), thread, counts, ticks_per_us);
     state.since_ticks.set(clock::now());
-    state.since_ran_ticks.set(thread.ran_ticks(ticks_per_us));
     let choices = state.choices.get().wrapping_add(1);
     state.choices.set(choices);
     let framed = is_watched(state.number)
@@ -162,7 +169,9 @@ pub(super) fn next(
 }
 
 fn life(thread: &Thread, counts: &Counts, ticks_per_us: u64) -> Life {
-    let timing_share = counts.timing_share(thread.ran_ticks(ticks_per_us), ticks_per_us);
+    let is_much = counts.spent_ticks.get() > MUCH_SPENT_US * ticks_per_us;
+    let ran = if is_much { thread.ran_ticks(ticks_per_us) } else { thread.ran_so_far() };
+    let timing_share = counts.timing_share(ran, ticks_per_us);
     Life { ticks: thread.life_ticks(), ticks_per_us, timing_share }
 }
 
