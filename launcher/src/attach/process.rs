@@ -189,17 +189,26 @@ impl Process {
     }
 }
 
-/// Whether a process has not ended.
+/// Whether a process has not ended, nor is about to.
 pub(super) fn is_there(pid: i32) -> bool {
+    // (A name may be of any bytes.)
     let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let end = stat.iter().rposition(|&byte| byte == b')').unwrap_or(0);
-    !matches!(stat.get(end + 2), None | Some(b'Z' | b'X'))
+    let stat = String::from_utf8_lossy(&stat);
+    let Some((_, rest)) = stat.rsplit_once(") ") else { return false };
+    let mut fields = rest.split(' ');
+    let is_over = matches!(fields.next(), Some("Z" | "X"));
+    // (The state, then the ids of its parent, group and session, its terminal, and the terminal's group.)
+    let flags: u32 = fields.nth(5).and_then(|flags| flags.parse().ok()).unwrap_or(0);
+    !is_over && flags & EXITING == 0
 }
 
 fn name_of(pid: i32) -> String {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     name.trim().to_owned()
 }
+
+/// `PF_EXITING`: it is about to end, and has perhaps given up its memory.
+const EXITING: u32 = 4;
 
 /// Whether a signal waits for a thread that it does not block.
 pub(super) fn has_pending_signal(pid: i32, tid: i32) -> bool {
