@@ -53,8 +53,6 @@ pub(crate) struct Counts {
     slot_states: memory::SlotStates,
     /// Approximately how long the timing of short calls has taken.
     pub(crate) spent_ticks: Cell<u64>,
-    /// By how much samples cost more than at the start, in 1/1024 of that.
-    pub(crate) coldness: Cell<u64>,
     /// The number of the thread's preemptions when it was last read.
     pub(crate) preemptions: Cell<u64>,
     links: memory::Links,

@@ -84,7 +84,6 @@ pub(crate) fn allocate() -> Option<&'static Counts> {
         }
         (*counts).near.set(near);
         (*counts).spent_ticks.set(0);
-        (*counts).coldness.set(0);
         // Seeds the generator differently in each thread and each run.
         (*counts).random.set((clock::now() ^ counts as u64) | 1);
         Some(&*counts)

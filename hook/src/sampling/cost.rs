@@ -25,8 +25,6 @@ const INTERRUPTED_PROBE: u64 = 4;
 const MEASURED: u64 = 4;
 /// The maximum cost of a sample in ticks: what took longer was interrupted.
 const INTERRUPTED_SAMPLE: u64 = 1 << 13;
-/// How cold caches are is the mean over about so many choices.
-const CHOICES_KEPT: u64 = 8;
 /// Costs are in 1/1024 ticks.
 const SCALE: u64 = 1024;
 
@@ -94,6 +92,11 @@ pub(crate) fn note_cost(cost: &Cost, thread: &Thread) {
     if let Some(counts) = thread.counts.get() {
         counts.note_excess();
     }
+}
+
+/// Returns the cost of a timed call in ticks.
+pub(super) fn timed_call() -> u64 {
+    COST_TIMED.load(Ordering::Relaxed)
 }
 
 /// Returns the current total of the recorded durations of so many empty samples, in ticks; 0 if it can't be measured.
@@ -193,15 +196,9 @@ impl Counts {
         self.spent_ticks.get().saturating_mul(1024).checked_div(ran_ticks).unwrap_or(0)
     }
 
-    /// Returns the present cost of a timed call in ticks: where caches are cold, it is assumed to cost as many times more than
-    /// at the start as samples do.
-    pub(super) fn timed_call(&self) -> u64 {
-        COST_TIMED.load(Ordering::Relaxed) * (SCALE + self.coldness.get()) / SCALE
-    }
-
     /// Accounts for the timing of a slot's calls, all of which were timed.
     pub(super) fn spend_timed(&self, calls: u32) {
-        self.spend(u64::from(calls) * self.timed_call());
+        self.spend(u64::from(calls) * timed_call());
     }
 
     /// Accounts for a slot's samples, and stores their measured cost in the recording.
@@ -217,11 +214,8 @@ impl Counts {
         let each = outside / measured + COST_INSIDE.load(Ordering::Relaxed);
         // The cache lines that a sample found cold had replaced lines of the application, which finds as many cold
         // afterwards.
-        let warm = COST_SAMPLED.load(Ordering::Relaxed).max(1);
-        let cold = each.saturating_sub(warm);
+        let cold = each.saturating_sub(COST_SAMPLED.load(Ordering::Relaxed));
         self.spend(u64::from(samples) * (each + cold));
-        let before = self.coldness.get();
-        self.coldness.set(before - before / CHOICES_KEPT + cold * SCALE / warm / CHOICES_KEPT);
     }
 
     /// Adds to what the timing of short calls has cost this thread.

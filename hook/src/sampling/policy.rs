@@ -11,7 +11,7 @@ use chase_format::histogram::{PAGE_BUCKETS, PAGES, bucket_middle};
 use chase_format::layout::{FRAMED, Node, SAMPLED};
 
 use super::record::{OUTLIER, interruption_ticks};
-use super::{SAMPLES_PER_CHOICE, is_to_be_timed, is_watched};
+use super::{SAMPLES_PER_CHOICE, cost, is_to_be_timed, is_watched};
 use chase_logic::countdown::LONGEST;
 
 use crate::counts::{Counts, SlotState};
@@ -80,7 +80,7 @@ pub(super) fn first(
     }
     let apart_ns = elapsed / u64::from(calls) * 1000 / ticks_per_us.max(1);
     if !are_frequent(apart_ns, thread, counts, ticks_per_us) {
-        state.interval.set(until_next_look(thread, counts, calls));
+        state.interval.set(until_next_look(thread, calls));
         return Plan::ALL;
     }
     let durations = Durations::in_context(thread, context, state.number);
@@ -97,7 +97,7 @@ pub(super) fn first(
         state.moments.set(moments);
     }
     if block < SHORTEST_BLOCK {
-        state.interval.set(until_next_look(thread, counts, calls));
+        state.interval.set(until_next_look(thread, calls));
         return Plan::ALL;
     }
     // Earlier preemptions affect no sample.
@@ -121,8 +121,8 @@ fn are_frequent(apart_ns: u64, thread: &Thread, counts: &Counts, ticks_per_us: u
 
 /// Returns the number of calls until the next review of a slot whose calls are all timed, `calls` after the previous
 /// review: twice as many, but fewer if timing them would take too much of the thread's time.
-fn until_next_look(thread: &Thread, counts: &Counts, calls: u32) -> u32 {
-    let affordable = thread.ran_so_far() / UNLOOKED_PART / counts.timed_call().max(1);
+fn until_next_look(thread: &Thread, calls: u32) -> u32 {
+    let affordable = thread.ran_so_far() / UNLOOKED_PART / cost::timed_call().max(1);
     (calls * 2).min(LONGEST).min(affordable.min(u64::from(LONGEST)) as u32).max(FIRST_LOOK)
 }
 
