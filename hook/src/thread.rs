@@ -22,9 +22,9 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use chase_format::layout::{
     NONE, Node, PAGE, THREAD_ENDED, THREAD_FOUND, THREAD_LIVE, THREAD_MAIN, ThreadRecord,
 };
+use chase_logic::ran::Ran;
 
 use self::off_cpu::OffCpu;
-use self::ran::Ran;
 use crate::abi::{Countdown, Entry, ThreadHead};
 use crate::arch::{self, OwnCounter, set_words, words_offset};
 use crate::counts::{self, Counts, no_counts};
@@ -73,7 +73,7 @@ pub(crate) struct Thread {
     record: Cell<*mut ThreadRecord>,
     /// Its time on the CPU before its record began, in ns.
     cpu_before_ns: Cell<u64>,
-    ran: Ran,
+    ran: Cell<Ran>,
     pub(crate) off_cpu: OffCpu,
     pub(crate) events: Events,
     pub(crate) destructor_rounds: Cell<u32>,
@@ -163,7 +163,7 @@ impl Thread {
             pending: Cell::new(Pending::NONE),
             record: Cell::new(ptr::null_mut()),
             cpu_before_ns: Cell::new(0),
-            ran: Ran::new(),
+            ran: Cell::new(Ran::UNKNOWN),
             off_cpu: OffCpu::new(),
             events: Events::new(),
             destructor_rounds: Cell::new(0),
@@ -293,7 +293,7 @@ impl Thread {
     /// Begins its recorded life, which what it did before is no part of. The thread has a record.
     pub(crate) fn begin_life(&self) {
         self.cpu_before_ns.set(cost::thread_ns());
-        self.forget_ran();
+        self.ran.set(Ran::UNKNOWN);
         // SAFETY: as in `count_untimed`.
         unsafe { (*self.record.get()).start_ticks = clock::now() };
     }

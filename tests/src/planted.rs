@@ -27,7 +27,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::compile::{Build, planted};
-use crate::report::document;
+use crate::report::{document, text};
 use crate::tagged::{Tagged, companion};
 use crate::trial::{Trial, libchase};
 use crate::{need, steal};
@@ -72,6 +72,15 @@ impl Answer {
     fn all(&self, key: &str) -> impl Iterator<Item = &str> {
         self.0.iter().filter(move |(known, _)| known == key).map(|(_, value)| &**value)
     }
+}
+
+/// Runs a trial with a companion, and returns the page of its recording.
+pub fn page(trial: &Trial) -> String {
+    assert!(trial.hooked().status.success());
+    let _ = Tagged::finished(&trial.output());
+    let page = trial.work().join("page.html");
+    let _ = text(&trial.output(), &["html", "--force", "-o", page.to_str().expect("UTF-8")]);
+    fs::read_to_string(&page).expect("the page")
 }
 
 /// How to run one of the programs, if what it needs is there.

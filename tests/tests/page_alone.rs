@@ -2,12 +2,9 @@
 //!
 //! Each test needs root and BTF; it says so and passes where they are missing.
 
-use std::fs;
-
-use chase_tests::planted::{Answer, trial};
-use chase_tests::report::text;
+use chase_tests::planted::{Answer, page, trial};
 use chase_tests::steal::attempts;
-use chase_tests::tagged::{Tagged, alone, companion};
+use chase_tests::tagged::{alone, companion};
 
 const ATTEMPTS: usize = 3;
 
@@ -38,12 +35,7 @@ fn walk(source: &str, found: &[&str], (id, there): (&str, &[&str])) {
     let Some(trial) = trial(source, &Answer::of(source)) else { return };
     let trial = trial.hooked_env("CHASE_SYSCALLS", "require");
     let failures = attempts(ATTEMPTS, || {
-        assert!(trial.hooked().status.success());
-        let _ = Tagged::finished(&trial.output());
-        let page = trial.work().join("page.html");
-        let path = page.to_str().expect("UTF-8");
-        let _ = text(&trial.output(), &["html", "--force", "-o", path]);
-        let page = fs::read_to_string(&page).expect("the page");
+        let page = page(&trial);
         for (id, wanted) in [("findings", found), (id, there)] {
             let said = section(&page, id);
             if let Some(missing) = wanted.iter().find(|words| !said.contains(**words)) {

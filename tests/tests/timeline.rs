@@ -3,12 +3,11 @@
 //! Each test needs root and BTF; it says so and passes where they are missing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 
-use chase_tests::planted::{Answer, trial};
-use chase_tests::report::{document, text};
+use chase_tests::planted::{Answer, page, trial};
+use chase_tests::report::document;
 use chase_tests::steal::attempts;
-use chase_tests::tagged::{Tagged, alone, companion};
+use chase_tests::tagged::{alone, companion};
 use serde_json::Value;
 
 /// So much may be missing in the picture: waits of less than a millisecond are seen as calls, from begin to end; what a thread waits for
@@ -81,12 +80,7 @@ fn compare(source: &str) {
     let Some(trial) = trial(source, &Answer::of(source)) else { return };
     let trial = trial.hooked_env("CHASE_SYSCALLS", "require");
     let failures = attempts(ATTEMPTS, || {
-        assert!(trial.hooked().status.success());
-        let _ = Tagged::finished(&trial.output());
-        let page = trial.work().join("page.html");
-        let path = page.to_str().expect("UTF-8");
-        let _ = text(&trial.output(), &["html", "--force", "-o", path]);
-        let lanes = lanes(&fs::read_to_string(&page).expect("the page"));
+        let lanes = lanes(&page(&trial));
         let found = document(&trial.output(), "threads");
         let threads = found["threads"].as_array().expect("threads");
         if threads.len() != lanes.len() {

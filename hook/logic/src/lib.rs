@@ -28,6 +28,7 @@ pub mod moments;
 pub mod names;
 pub mod off_cpu;
 pub mod proc;
+pub mod ran;
 pub mod session;
 pub mod suspects;
 pub mod symbol_hash;

@@ -1,8 +1,9 @@
 //! Places that sampled calls, and long ones, are made from.
 //!
 //! The return address of a sampled call is in its frame anyway. For each context, the thread counts how many samples return to
-//! which address. Of calls that are all timed, those that take long are added up likewise. The counts are in hash tables in the recording itself, so nothing has to be written at the end. A place may be
-//! in several tables, whose counts the reader adds up. When the tables are full, new places are not counted.
+//! which address. Of calls that are all timed, those that take long are added up likewise. The counts are in hash tables in the
+//! recording itself, so nothing has to be written at the end. A place may be in several tables, whose counts the reader adds up.
+//! When the tables are full, new places are not counted.
 
 use core::cell::Cell;
 
