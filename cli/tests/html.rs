@@ -69,27 +69,46 @@ fn skip(what: &str, reason: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {what}: {reason}");
 }
 
+/// What a page does is tried in two tests at a time, since it mostly waits.
 #[test]
 fn in_a_browser() {
     let directory = directory("browser");
-    let mut pages = Vec::new();
     // What the companion saw of it stands beside.
     let seen = recordings::compressor_syscalls();
     recordings::write_syscalls(&directory, "compressor.chase.syscalls", &seen);
-    for (name, builder, most) in [
-        ("hostile", recordings::hostile(), 2 << 20),
-        ("compressor", recordings::compressor(), 2 << 20),
-        ("pool", recordings::pool(), 2 << 20),
-        ("estimates", sample(), 2 << 20),
-        ("apis-300", recordings::many_apis(300), 2 << 20),
-        ("threads-10000", recordings::many_threads(10_000), 10 << 20),
-    ] {
-        let page = page(&directory, name, &builder);
-        assert!(page.len() < most, "{name}: {} bytes", page.len());
-        pages.push(directory.join(name).with_extension("html"));
-    }
+    let mut pages = pages(
+        &directory,
+        [
+            ("hostile", recordings::hostile(), 2 << 20),
+            ("compressor", recordings::compressor(), 2 << 20),
+            ("pool", recordings::pool(), 2 << 20),
+        ],
+    );
     pages.push(measured_and_compared(&directory));
     node("check.mjs", &pages.iter().map(PathBuf::as_path).collect::<Vec<_>>());
+}
+
+#[test]
+fn in_a_browser_with_many_rows() {
+    let pages = pages(
+        &directory("browser-rows"),
+        [
+            ("estimates", sample(), 2 << 20),
+            ("apis-300", recordings::many_apis(300), 2 << 20),
+            ("threads-10000", recordings::many_threads(10_000), 10 << 20),
+        ],
+    );
+    node("check.mjs", &pages.iter().map(PathBuf::as_path).collect::<Vec<_>>());
+}
+
+/// The pages of recordings, each with the bytes that it may have.
+fn pages(directory: &Path, all: [(&str, Builder, usize); 3]) -> Vec<PathBuf> {
+    let written = all.into_iter().map(|(name, builder, most)| {
+        let page = page(directory, name, &builder);
+        assert!(page.len() < most, "{name}: {} bytes", page.len());
+        directory.join(name).with_extension("html")
+    });
+    written.collect()
 }
 
 /// A page of four runs compared with four others, system calls and all.

@@ -48,8 +48,7 @@ pub(crate) fn fuzz(how: Fuzzing, only: Option<&str>) -> Outcome {
     const TARGET: &str = "x86_64-unknown-linux-gnu";
     const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module \
         -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
-        -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares \
-        -Ccodegen-units=1";
+        -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
     let place = match how {
         Fuzzing::Same => "target/corpus",
         Fuzzing::New(_) => "corpus",

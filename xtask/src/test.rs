@@ -31,21 +31,20 @@ pub(crate) fn test(filter: Option<&str>) -> Outcome {
         }
     }
     installing.join().map_err(|_| "the installation of packages stopped".to_owned())??;
-    say("Testing each crate");
-    let apart = ["chase-hook", "chase-tests"];
-    let exclude = apart.iter().flat_map(|package| ["--exclude", package]);
-    run(cargo(["test", "--workspace"]).args(exclude).args(filter))?;
+    say("Testing each crate, and programs under the hook (each compared with its bare run)");
+    run(testing().args(filter).env("CHASE_LIB", library()))?;
     if filter.is_none() {
         under_miri()?;
-    }
-    say("Testing programs under the hook (each compared with its bare run)");
-    let mut programs = cargo(["test", "-p", "chase-tests", "--no-fail-fast"]);
-    run(programs.args(filter).env("CHASE_LIB", library()))?;
-    if filter.is_none() {
         under_stress()?;
         fuzz(Fuzzing::Same, None)?;
     }
     Ok(())
+}
+
+/// `cargo test` of all crates but the hook's. Of all even where the tests of one are meant: with other packages, dependencies
+/// have other features, and much would be built again.
+fn testing() -> Command {
+    cargo(["test", "--workspace", "--exclude", "chase-hook", "--no-fail-fast"])
 }
 
 /// The tests of what needs no process, interpreted, where a nightly toolchain has Miri: reads that are out of bounds or
@@ -83,7 +82,7 @@ fn under_stress() -> Outcome {
         // Tests look for it beside the library.
         std::fs::copy(report(), directory.join("release/chase-report"))
             .map_err(|error| format!("can't copy chase-report: {error}"))?;
-        let mut programs = cargo(["test", "-p", "chase-tests", "--no-fail-fast"]);
+        let mut programs = testing();
         let suites = suites.iter().copied().chain(more);
         programs.args(suites.flat_map(|suite| ["--test", suite])).env("CHASE_LIB", &library);
         run(&mut programs)?;
