@@ -152,14 +152,12 @@ impl Thread {
         unsafe { (*innermost).node }
     }
 
-    /// Returns the node of the innermost open call that had begun by then, of those whose beginning was timed.
-    pub(crate) fn innermost_since(&self, ticks: u64) -> Option<*mut Node> {
+    /// Returns the open calls whose beginning was timed, innermost first: the node of each, and when it began.
+    pub(crate) fn timed_calls(&self) -> impl Iterator<Item = (*mut Node, u64)> {
         // SAFETY: frames of open calls are live.
-        let had_begun = |&(frame, _): &(*mut Frame, usize)| unsafe {
-            is_timed(frame) && (*frame).start_ticks <= ticks
-        };
-        // SAFETY: as above.
-        self.open_frames().find(had_begun).map(|(frame, _)| unsafe { (*frame).node })
+        self.open_frames().filter_map(|(frame, _)| unsafe {
+            is_timed(frame).then(|| ((*frame).node, (*frame).start_ticks))
+        })
     }
 
     /// Releases the innermost frame, whose call is recorded. Frames below that have ended are released by the next

@@ -3,14 +3,18 @@
  * unprivileged threads: two threads compute for known times and one sleeps; says how long each ran, in ns.
  * unprivileged tree: a child that computes, and one that becomes another image first.
  * unprivileged compute MS: computes.
+ * unprivileged interrupted: waits for 600 ms, interrupted by a handler that makes calls that are long themselves.
  * unprivileged busy: many calls of one kind from more threads than processors.
  * unprivileged seen: what of itself a program can see while it computes. */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -83,6 +87,27 @@ static int tree(char *self)
     return 0;
 }
 
+static volatile sig_atomic_t interruptions;
+
+static void interrupt(int signal)
+{
+    (void)signal;
+    interruptions++;
+    usleep(300);
+}
+
+/* poll is not restarted. */
+static int interrupted(void)
+{
+    struct sigaction action = {.sa_handler = interrupt};
+    struct itimerval each = {{0, 30000}, {0, 30000}};
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &each, NULL);
+    while (interruptions < 20)
+        poll(NULL, 0, 500);
+    return 0;
+}
+
 static int by_value(const void *a, const void *b)
 {
     return *(const int *)a - *(const int *)b;
@@ -149,6 +174,8 @@ int main(int count, char **arguments)
         return threads();
     if (!strcmp(mode, "tree"))
         return tree(arguments[0]);
+    if (!strcmp(mode, "interrupted"))
+        return interrupted();
     if (!strcmp(mode, "busy"))
         return busy();
     if (!strcmp(mode, "seen"))

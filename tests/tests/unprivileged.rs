@@ -162,6 +162,30 @@ fn threads_have_the_time_that_they_ran_and_waited() {
     });
 }
 
+/// A wait that a signal's handler interrupts is the call's that waits, though what the handler calls is asked about first.
+#[test]
+fn waits_around_handlers_belong_to_what_they_interrupt() {
+    let _alone = alone();
+    if !possible("waits_around_handlers_belong_to_what_they_interrupt") {
+        return;
+    }
+    let program = Build::program("unprivileged.c").without_libtrap().flags("-pthread").build();
+    let installed = Installed::new(&program);
+    succeeds(|| {
+        installed.hooked(&["interrupted"]);
+        let apis = document(&installed.output(), "apis");
+        let apis = apis["apis"].as_array().expect("functions");
+        let waits = |name| {
+            let api = apis.iter().find(|api| api["symbol"] == name);
+            api.map_or(0.0, |api| number(&api["wait_ns"]))
+        };
+        near("poll", waits("poll"), 0.6e9, 0.03)?;
+        let threads = document(&installed.output(), "threads");
+        let own = number(&threads["threads"][0]["application_wait_ns"]);
+        if own > 0.02e9 { Err(format!("own code waits for {own} ns")) } else { Ok(()) }
+    });
+}
+
 #[test]
 fn children_and_other_images_are_watched_too() {
     let _alone = alone();

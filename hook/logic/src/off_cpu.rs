@@ -48,6 +48,18 @@ impl Stretch {
         let least_ns = self.off_ns.saturating_sub(gap_ns).min(call_ns);
         self.off_ns.min(call_ns.saturating_sub(usual_ns)).max(least_ns)
     }
+
+    /// Returns the part of `ns` that was in a call that is still open, whose own code ran for `ticks` of this stretch while
+    /// others ran for `ticks_before`: all that it has room for if the thread has only waited, otherwise in proportion; but at
+    /// least what the others have no room for.
+    #[must_use]
+    pub fn in_open_call_ns(&self, ns: u64, ticks: u64, ticks_before: u64) -> u64 {
+        let [call_ns, before_ns] = [ticks, ticks_before].map(|ticks| self.ns_of(ticks));
+        let of_both = u128::from(ns) * u128::from(ticks)
+            / (u128::from(ticks) + u128::from(ticks_before)).max(1);
+        let part = if self.is_blocked() { ns } else { u64::try_from(of_both).unwrap_or(ns) };
+        part.min(call_ns).max(ns.saturating_sub(before_ns).min(call_ns))
+    }
 }
 
 #[cfg(test)]
@@ -83,6 +95,20 @@ mod tests {
         assert_eq!(STRETCH.blocked_part(400), 0);
         let most = Stretch { switches: (u64::MAX, u64::MAX), ..STRETCH };
         assert_eq!(most.blocked_part(u64::MAX), u64::MAX / 2);
+    }
+
+    #[test]
+    fn a_wait_is_the_call_that_was_open() {
+        let blocked = Stretch { switches: (2, 0), ..STRETCH };
+        // Of 900 us, 600 us in the call, and 300 us before it.
+        assert_eq!(blocked.in_open_call_ns(500_000, 1_800_000, 900_000), 500_000);
+        assert_eq!(blocked.in_open_call_ns(700_000, 1_800_000, 900_000), 600_000);
+        let preempted = Stretch { switches: (0, 2), ..STRETCH };
+        assert_eq!(preempted.in_open_call_ns(300_000, 1_800_000, 900_000), 200_000);
+        // What was before it has no room for more.
+        assert_eq!(preempted.in_open_call_ns(900_000, 1_800_000, 900_000), 600_000);
+        assert_eq!(preempted.in_open_call_ns(700_000, 2_700_000, 100), 699_974);
+        assert_eq!(preempted.in_open_call_ns(100, 0, 0), 0);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use chase_format::layout::Node;
 use crate::abi::LONG;
 use crate::clock;
 use crate::thread::{LEAST_COST, Thread, ask_limit, is_asking, set_ask_limit};
+use chase_logic::off_cpu::Stretch;
 
 /// Minimum duration of calls after which the thread asks.
 const LIMIT_US: u64 = 50;
@@ -53,7 +54,7 @@ impl Thread {
             let in_call_ns = stretch.in_last_call_ns(ticks, usual);
             self.add_off_cpu(node, in_call_ns, &stretch);
             let rest_ns = stretch.off_ns - in_call_ns;
-            self.add_off_cpu(self.node_at(stretch.began_ticks), rest_ns, &stretch);
+            self.add_earlier(rest_ns, end_ticks.saturating_sub(ticks), &stretch);
         }
         // SAFETY: as above.
         unsafe { (*record).asks += 1 };
@@ -72,9 +73,27 @@ impl Thread {
         }
     }
 
+    /// Attributes the time off the CPU up to `end_ticks`: to the calls that are open, the innermost first, as far as each has
+    /// room for it, and the rest to where the thread was when the stretch began. (A wait goes on around the handler of a
+    /// signal, whose own calls may be long.)
+    fn add_earlier(&self, mut ns: u64, mut end_ticks: u64, stretch: &Stretch) {
+        for (node, start_ticks) in self.timed_calls() {
+            if ns == 0 || start_ticks <= stretch.began_ticks {
+                break;
+            }
+            let ticks = end_ticks.saturating_sub(start_ticks);
+            let part_ns = stretch.in_open_call_ns(ns, ticks, start_ticks - stretch.began_ticks);
+            self.add_off_cpu(node, part_ns, stretch);
+            ns -= part_ns;
+            end_ticks = start_ticks;
+        }
+        self.add_off_cpu(self.node_at(stretch.began_ticks), ns, stretch);
+    }
+
     /// Returns the node of the innermost call that was open at a time; that of the thread itself if there was none.
     fn node_at(&self, ticks: u64) -> *mut Node {
-        self.innermost_since(ticks).unwrap_or(self.tree.root.get())
+        let had_begun = |&(_, start_ticks): &(*mut Node, u64)| start_ticks <= ticks;
+        self.timed_calls().find(had_begun).map_or(self.tree.root.get(), |(node, _)| node)
     }
 
     /// Attributes the time off the CPU since the thread last asked to where the thread has been since then. Called
@@ -86,7 +105,11 @@ impl Thread {
             return;
         }
         let stretch = self.take_stretch(clock::now());
-        self.add_off_cpu(self.node_at(stretch.began_ticks), stretch.off_ns, &stretch);
+        self.add_earlier(
+            stretch.off_ns,
+            stretch.began_ticks.saturating_add(stretch.ticks),
+            &stretch,
+        );
         self.note_on_cpu(record);
     }
 }
