@@ -289,6 +289,20 @@ fn more_and_less_of_the_same_is_one_behaviour() {
     assert!(outcome.findings.is_empty(), "{:#?}", outcome.findings);
 }
 
+/// A server's threads for its clients, some of which only ask something and go: what these do is no behaviour of the group.
+#[test]
+fn threads_that_are_over_soon_are_no_behaviour_of_their_group() {
+    let mut pool = Pool::new();
+    pool.workers(10, |pool, number, thread| {
+        let few = number % 3 == 0;
+        let (slot, times) = if few { (pool.other, 30) } else { (pool.work, 1_000) };
+        pool.call(thread, slot, 30 * US + number as u64, times);
+    });
+    let outcome = pool.finish();
+    assert_eq!(outcome.group(10).sub_groups.len(), 2, "the clusters are there");
+    assert!(outcome.findings.is_empty(), "{:#?}", outcome.findings);
+}
+
 #[test]
 fn a_slow_thread_is_compared_with_those_that_do_the_same() {
     let mut pool = Pool::new();

@@ -8,7 +8,7 @@ use super::{Evidence, Finding, FindingKind, SubGroupSummary};
 use crate::blocking::Cause;
 use crate::causes::{CauseRow, Purpose};
 use crate::clock::Ns;
-use crate::groups::{GroupRow, Outlier, OutlierApi, SubGroup, Why};
+use crate::groups::{GroupRow, Outlier, OutlierApi, Why};
 use crate::rows::ThreadRow;
 use crate::spans::common_ns;
 use crate::stats::median;
@@ -25,6 +25,8 @@ const SHOWS: f64 = 0.5;
 const WAITING: f64 = 0.5;
 /// Others have nothing to do for at least this share of a slow thread's excess. It is a straggler if they wait at a barrier so long.
 const AWAITED: f64 = 0.5;
+/// A behaviour of threads that together live less than this share of the lifetime of their group tells nothing about the group.
+const BEHAVIOUR: f64 = 0.05;
 
 /// If the scheduler was not observed, other threads may have run while one seems to be in its own code: less than
 /// this share of the wall time is no finding.
@@ -190,14 +192,22 @@ fn straggler(evidence: &Evidence<'_>, group: &GroupRow, slow: &Slow<'_>) -> Opti
 }
 
 /// Finds different behaviours. They are no loss, but important when comparing the threads. Only reported if the group
-/// takes a material time, and not if all do mostly the same, some more of it than others.
+/// takes a material time, and not if all do mostly the same, some more of it than others. Threads that are over soon do something
+/// else than the others, but little.
 pub(super) fn sub_groups(
     evidence: &Evidence<'_>,
     (number, group): (u32, &GroupRow),
 ) -> Option<Finding> {
     let first = group.sub_groups.first()?;
-    let leading = |part: &SubGroup| part.apis.first().map(|&(api, _)| api);
-    if group.sub_groups.iter().all(|part| leading(part) == leading(first)) {
+    let lifetime = |threads: &[u32]| {
+        let rows = threads.iter().map(|&thread| &evidence.analysis.threads[thread as usize]);
+        rows.map(|row| row.lifetime_ns.as_f64()).sum::<f64>()
+    };
+    let shows = BEHAVIOUR * lifetime(&group.members);
+    let showing = group.sub_groups.iter().filter(|part| lifetime(&part.members) >= shows);
+    let mut leading = showing.map(|part| part.apis.first().map(|&(api, _)| api));
+    let leads = leading.next()?;
+    if leading.all(|api| api == leads) {
         return None;
     }
     let kind = FindingKind::SubGroups {
