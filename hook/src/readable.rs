@@ -16,6 +16,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use chase_format::layout::PAGE;
 
 use crate::{maps, sys};
+use chase_logic::memory::Memory;
 use chase_logic::proc::holds;
 
 const WORD: usize = size_of::<usize>();
@@ -101,8 +102,20 @@ impl Reader {
         (answers() != WRONG).then_some(Self { pages: [0; KNOWN] })
     }
 
-    /// Reads the word at `address`; `None` if it is not aligned or not readable.
-    pub(crate) fn word(&mut self, address: usize) -> Option<usize> {
+    /// Reads words from `address` on, as far as they are readable and `out` has room; returns their number.
+    pub(crate) fn words(&mut self, address: usize, out: &mut [u64]) -> u16 {
+        let mut count = 0;
+        for (i, place) in out.iter_mut().enumerate() {
+            let Some(word) = self.word(address.wrapping_add(i * WORD)) else { break };
+            *place = word as u64;
+            count += 1;
+        }
+        count
+    }
+}
+
+impl Memory for Reader {
+    fn word(&mut self, address: usize) -> Option<usize> {
         // Addresses above the lower half are the kernel's.
         if !address.is_multiple_of(WORD) || address < PAGE || address > isize::MAX as usize {
             return None;
@@ -120,22 +133,5 @@ impl Reader {
         }
         // SAFETY: the page is readable, and an aligned word does not cross its end.
         Some(unsafe { core::ptr::with_exposed_provenance::<usize>(address).read_volatile() })
-    }
-
-    /// Reads the byte at `address`; `None` if it is not readable.
-    pub(crate) fn byte(&mut self, address: usize) -> Option<u8> {
-        let word = self.word(address & !(WORD - 1))?;
-        Some((word >> (address % WORD * 8)) as u8)
-    }
-
-    /// Reads words from `address` on, as far as they are readable and `out` has room; returns their number.
-    pub(crate) fn words(&mut self, address: usize, out: &mut [u64]) -> u16 {
-        let mut count = 0;
-        for (i, place) in out.iter_mut().enumerate() {
-            let Some(word) = self.word(address.wrapping_add(i * WORD)) else { break };
-            *place = word as u64;
-            count += 1;
-        }
-        count
     }
 }

@@ -19,6 +19,7 @@ use crate::thread::{Thread, are_several, expect_several};
 use crate::thread_life::{Plan, current_or_adopt, prepare};
 use crate::{clock, loading, process, recording, sampling, slots, sys, traits};
 use chase_logic::kinds::Kind;
+use chase_logic::memory::Memory;
 
 /// The registers that hold arguments, as saved by the assembly.
 #[repr(C)]

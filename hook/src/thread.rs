@@ -37,6 +37,7 @@ use crate::signals::SignalsBlocked;
 use crate::stack::Stack;
 use crate::tree::{FIRST_ENTRIES, Tree};
 use crate::{abi, clock, cost, pages, recording, sys};
+use chase_logic::memory::Memory;
 
 pub(crate) use self::events::{Events, renew as renew_events, want as want_events};
 pub(crate) use self::kept::{discard_copy, keep_copy, restore, uncredited};

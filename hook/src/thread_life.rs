@@ -6,7 +6,6 @@ mod creation;
 mod end;
 mod found;
 mod python;
-mod python_objects;
 mod start;
 
 pub(crate) use self::choice::{forget_choices, is_wanted};

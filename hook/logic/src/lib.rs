@@ -1,5 +1,5 @@
 //! The parts of the hook that need no process: settings, patterns, tables of names, symbol tables and call sites; the arithmetic
-//! of sampling, countdowns, jumps and time off the CPU; parsers for `/proc`; the protocols of the lock and of the handshake with
+//! of sampling, countdowns, jumps and time off the CPU; parsers for `/proc`; Python's objects; the protocols of the lock and of the handshake with
 //! the companion. `libchase.so` links it; so does the companion, for the code that both need. Its unit tests also run in Miri.
 //!
 //! Like everything in the library, it never panics in a release build, and uses no heap and no floating point.
@@ -24,10 +24,12 @@ pub mod jump;
 pub mod kept;
 pub mod kinds;
 pub mod lock;
+pub mod memory;
 pub mod moments;
 pub mod names;
 pub mod off_cpu;
 pub mod proc;
+pub mod python;
 pub mod ran;
 pub mod session;
 pub mod suspects;

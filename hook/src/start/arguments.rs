@@ -1,6 +1,7 @@
 //! The arguments that the dynamic linker passes to constructors.
 
 use crate::readable::Reader;
+use chase_logic::memory::Memory;
 use chase_logic::text::c_bytes;
 
 /// More arguments than the kernel accepts.

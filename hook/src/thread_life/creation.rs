@@ -12,7 +12,7 @@ use chase_format::layout::{
     ORIGIN_COMPLETE, ORIGIN_INNER_WORDS, ORIGIN_SMALL, ORIGIN_TEXT, OriginRecord,
 };
 
-use super::{python, python_objects};
+use super::python;
 use crate::readable::Reader;
 use crate::stubs::is_exit;
 use crate::thread::Thread;
@@ -51,9 +51,8 @@ pub(super) fn describe(plan: &Plan<'_>, record: &mut OriginRecord) {
         record.inner_words = words;
     }
     let mut text = Text::<{ ORIGIN_TEXT + 1 }>::new();
-    if let Some(types) = loading::with_image(plan.routine, python_objects::Types::find_in).flatten()
-    {
-        python::name(&mut reader, &types, record, &mut text);
+    if let Some(types) = loading::with_image(plan.routine, python::types_in).flatten() {
+        chase_logic::python::name(&mut reader, &types, &record.inner_words, &mut text);
     }
     loading::keep_addresses(&mut record.words, ORIGIN_SMALL);
     loading::keep_addresses(&mut record.inner_words, ORIGIN_SMALL);

@@ -12,6 +12,7 @@ use crate::readable::Reader;
 use crate::stubs::chase_thread_start;
 use crate::sys;
 use crate::thread::Origin;
+use chase_logic::memory::Memory;
 
 /// The description of a field for `libthread_db`: its bits, how many there are, and the offset.
 #[repr(C)]

@@ -1,106 +1,23 @@
-//! What a thread of the Python interpreter runs: the function's module and qualified name.
-//!
-//! The interpreter's objects are read in memory, instead of asking the interpreter: each function of its interface
-//! that looks something up may allocate memory, run a property or `__getattr__` of the program, raise or clear an
-//! exception, or create a `__dict__`. Reading changes nothing. It is safe because the creating thread holds the
-//! interpreter's lock, so no object is freed or changed meanwhile, and because each word is only read where memory is
-//! mapped.
-//!
-//! Everything is checked: each object must have the expected type, by the address of the type, which is an exported
-//! symbol. If the interpreter's version or build has another layout, the checks fail, and there is no name. Supported
-//! are CPython 3.8 to 3.13 (not the free-threaded build); the offsets are those of its headers.
+//! Python's interpreter among the objects that are loaded.
 
-use chase_format::layout::OriginRecord;
+use chase_logic::python::Types;
 
-use super::python_objects::{Layout, Name, Objects, Types};
-use crate::readable::Reader;
-use chase_logic::text::Text;
+use crate::elf::Image;
+use crate::resolve::{Wanted, find_in};
 
-static RUN: Name = Name::new(b"run");
-static TARGET: Name = Name::new(b"_target");
-static NAME: Name = Name::new(b"_name");
-static CALL: Name = Name::new(b"__call__");
-
-const REF: usize = size_of::<usize>();
-/// In all versions, the callable is the second word of the interpreter's own start data.
-const CALLABLE: usize = 1;
-/// How deep callables in callables are followed.
-const DEEPEST: usize = 4;
-
-/// Appends `module.qualname`, NUL, and the thread's name to `text`; nothing if they can't be found.
-pub(super) fn name(
-    reader: &mut Reader,
-    types: &Types,
-    record: &OriginRecord,
-    text: &mut Text<{ chase_format::layout::ORIGIN_TEXT + 1 }>,
-) {
-    let Some(&callable) = record.inner_words.get(CALLABLE) else { return };
-    let version = if types.version == 0 { None } else { reader.word(types.version) };
-    let Some(layout) = Layout::of_version(version) else { return };
-    let mut objects = Objects { reader, types, layout };
-    let callable = callable as usize;
-    // `threading` passes the bound method `_bootstrap` of a `Thread` object.
-    let thread = objects.bound(callable).filter(|&(function, _)| {
-        objects
-            .function(function)
-            .is_some_and(|found| objects.is_text(found.name, b"Thread._bootstrap"))
-    });
-    let Some((_, thread)) = thread else {
-        put_callable(&mut objects, callable, text, 0);
-        return;
+/// Returns the types of the interpreter in `image`, if it is one.
+pub(super) fn types_in(image: &Image) -> Option<Types> {
+    let find = |name: &[u8]| {
+        let symbol = find_in(image, &Wanted::new(name, None))?;
+        Some(image.bias.wrapping_add(symbol.value as usize))
     };
-    let run = objects.method(thread, &RUN);
-    let inherited = run.and_then(|run| objects.function(run)).is_some_and(|found| {
-        objects.is_text(found.name, b"Thread.run") && objects.is_text(found.module, b"threading")
-    });
-    let target = if inherited { objects.attribute(thread, &TARGET) } else { None };
-    // `Thread.run` does nothing if the target is None.
-    let target = target.filter(|&target| !objects.is_none(target));
-    let Some(runs) = target.or(run) else { return };
-    if !put_callable(&mut objects, runs, text, 0) {
-        return;
-    }
-    if let Some(name) = objects.attribute(thread, &NAME) {
-        text.push(b"\0");
-        objects.put(name, text);
-    }
-}
-
-/// Appends the name of what a call of `object` runs. Returns false if it is unknown.
-fn put_callable<const N: usize>(
-    objects: &mut Objects<'_>,
-    object: usize,
-    text: &mut Text<N>,
-    depth: usize,
-) -> bool {
-    if depth > DEEPEST {
-        return false;
-    }
-    if let Some((function, _)) = objects.bound(object) {
-        return put_callable(objects, function, text, depth + 1);
-    }
-    if let Some(function) = objects.function(object) {
-        if objects.put(function.module, text) {
-            text.push(b".");
-        }
-        return objects.put(function.name, text);
-    }
-    if let Some((name, module)) = objects.builtin(object) {
-        if objects.put(module, text) {
-            text.push(b".");
-        }
-        return objects.put_c(name, text);
-    }
-    let Some(type_name) = objects.type_name(object) else { return false };
-    if objects.is_c_text(type_name, b"functools.partial") {
-        // partialobject: the callable comes first.
-        let called = objects.reader.word(object + 2 * REF);
-        return called.is_some_and(|called| put_callable(objects, called, text, depth + 1));
-    }
-    if let Some(call) = objects.method(object, &CALL)
-        && objects.function(call).is_some()
-    {
-        return put_callable(objects, call, text, DEEPEST);
-    }
-    objects.put_c(type_name, text)
+    Some(Types {
+        method: find(b"PyMethod_Type")?,
+        function: find(b"PyFunction_Type")?,
+        builtin: find(b"PyCFunction_Type")?,
+        unicode: find(b"PyUnicode_Type")?,
+        dict: find(b"PyDict_Type")?,
+        tuple: find(b"PyTuple_Type")?,
+        version: find(b"Py_Version").unwrap_or(0),
+    })
 }

@@ -2,10 +2,8 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::elf::Image;
-use crate::readable::Reader;
-use crate::resolve::{Wanted, find_in};
-use chase_logic::text::Text;
+use crate::memory::Memory;
+use crate::text::Text;
 
 const REF: usize = size_of::<usize>();
 /// How many attributes of an object, or entries of a class, are read.
@@ -30,36 +28,23 @@ mod type_offset {
     pub(super) const MRO: usize = 344;
 }
 
-/// The addresses of the types that objects are checked against.
-#[derive(Clone, Copy)]
-pub(super) struct Types {
-    pub(super) method: usize,
-    pub(super) function: usize,
-    pub(super) builtin: usize,
-    pub(super) unicode: usize,
-    pub(super) dict: usize,
-    pub(super) tuple: usize,
+/// The addresses of the types that objects are checked against: symbols of the interpreter.
+#[derive(Clone, Copy, Debug)]
+pub struct Types {
+    /// `PyMethod_Type`.
+    pub method: usize,
+    /// `PyFunction_Type`.
+    pub function: usize,
+    /// `PyCFunction_Type`.
+    pub builtin: usize,
+    /// `PyUnicode_Type`.
+    pub unicode: usize,
+    /// `PyDict_Type`.
+    pub dict: usize,
+    /// `PyTuple_Type`.
+    pub tuple: usize,
     /// `Py_Version`, from 3.11 on; otherwise 0.
-    pub(super) version: usize,
-}
-
-impl Types {
-    /// Returns those of the interpreter in `image`, if it is one.
-    pub(super) fn find_in(image: &Image) -> Option<Self> {
-        let find = |name: &[u8]| {
-            let symbol = find_in(image, &Wanted::new(name, None))?;
-            Some(image.bias.wrapping_add(symbol.value as usize))
-        };
-        Some(Self {
-            method: find(b"PyMethod_Type")?,
-            function: find(b"PyFunction_Type")?,
-            builtin: find(b"PyCFunction_Type")?,
-            unicode: find(b"PyUnicode_Type")?,
-            dict: find(b"PyDict_Type")?,
-            tuple: find(b"PyTuple_Type")?,
-            version: find(b"Py_Version").unwrap_or(0),
-        })
-    }
+    pub version: usize,
 }
 
 /// The layouts that differ between versions.
@@ -110,16 +95,30 @@ pub(super) struct Function {
     pub(super) module: usize,
 }
 
+/// Returns the address of so many words behind another one, which may be nonsense.
+fn behind(address: usize, words: usize) -> usize {
+    address.wrapping_add(words.wrapping_mul(REF))
+}
+
 /// Reads the interpreter's objects.
-pub(super) struct Objects<'a> {
-    pub(super) reader: &'a mut Reader,
+pub(super) struct Objects<'a, M> {
+    pub(super) reader: &'a mut M,
     pub(super) types: &'a Types,
     pub(super) layout: Layout,
 }
 
-impl Objects<'_> {
+impl<M: Memory> Objects<'_, M> {
+    /// Reads word number `place` of an object.
+    pub(super) fn field(&mut self, object: usize, place: usize) -> Option<usize> {
+        self.reader.word(behind(object, place))
+    }
+
+    fn field_at(&mut self, object: usize, offset: usize) -> Option<usize> {
+        self.reader.word(object.wrapping_add(offset))
+    }
+
     fn is(&mut self, object: usize, type_: usize) -> bool {
-        object != 0 && self.reader.word(object.wrapping_add(REF)) == Some(type_)
+        object != 0 && self.field(object, 1) == Some(type_)
     }
 
     /// Returns function and object of a bound method.
@@ -127,7 +126,7 @@ impl Objects<'_> {
         if !self.is(object, self.types.method) {
             return None;
         }
-        Some((self.reader.word(object + 2 * REF)?, self.reader.word(object + 3 * REF)?))
+        Some((self.field(object, 2)?, self.field(object, 3)?))
     }
 
     /// Returns the texts of a function.
@@ -139,7 +138,7 @@ impl Objects<'_> {
         // qualname. Since: globals, builtins, name, qualname, code, ... They can be told apart because a qualified
         // name is a text, and a closure is not.
         let mut at = |place: usize| -> Option<usize> {
-            let text = self.reader.word(object + place * REF)?;
+            let text = self.field(object, place)?;
             self.is(text, self.types.unicode).then_some(text)
         };
         match (at(5), at(13)) {
@@ -154,8 +153,8 @@ impl Objects<'_> {
         if !self.is(object, self.types.builtin) {
             return None;
         }
-        let definition = self.reader.word(object + 2 * REF)?;
-        Some((self.reader.word(definition)?, self.reader.word(object + 4 * REF)?))
+        let definition = self.field(object, 2)?;
+        Some((self.reader.word(definition)?, self.field(object, 4)?))
     }
 
     pub(super) fn is_none(&mut self, object: usize) -> bool {
@@ -163,26 +162,26 @@ impl Objects<'_> {
     }
 
     fn type_of(&mut self, object: usize) -> Option<usize> {
-        let type_ = self.reader.word(object.wrapping_add(REF))?;
+        let type_ = self.field(object, 1)?;
         // The type of a type is `type` or a metaclass; either way it has a name and a resolution order.
-        let mro = self.reader.word(type_.wrapping_add(type_offset::MRO))?;
+        let mro = self.field_at(type_, type_offset::MRO)?;
         self.is(mro, self.types.tuple).then_some(type_)
     }
 
     /// Returns the name of an object's type, a C string.
     pub(super) fn type_name(&mut self, object: usize) -> Option<usize> {
         let type_ = self.type_of(object)?;
-        self.reader.word(type_ + type_offset::NAME)
+        self.field_at(type_, type_offset::NAME)
     }
 
     /// Returns the value of `name` in the class of `object` and its base classes.
     pub(super) fn method(&mut self, object: usize, name: &Name) -> Option<usize> {
         let type_ = self.type_of(object)?;
-        let mro = self.reader.word(type_ + type_offset::MRO)?;
-        let classes = self.reader.word(mro + 2 * REF)?;
+        let mro = self.field_at(type_, type_offset::MRO)?;
+        let classes = self.field(mro, 2)?;
         for number in 0..classes.min(MANY_CLASSES) {
-            let class = self.reader.word(mro + (3 + number) * REF)?;
-            let dict = self.reader.word(class.wrapping_add(type_offset::DICT))?;
+            let class = self.field(mro, 3 + number)?;
+            let dict = self.field_at(class, type_offset::DICT)?;
             if let Some(found) = self.in_dict(dict, name) {
                 return Some(found);
             }
@@ -193,13 +192,13 @@ impl Objects<'_> {
     /// Returns the attribute `name` of the object itself.
     pub(super) fn attribute(&mut self, object: usize, name: &Name) -> Option<usize> {
         let type_ = self.type_of(object)?;
-        let flags = self.reader.word(type_ + type_offset::FLAGS)?;
+        let flags = self.field_at(type_, type_offset::FLAGS)?;
         if flags & MANAGED_DICT == 0 {
-            let offset = self.reader.word(type_ + type_offset::DICT_OFFSET)?;
+            let offset = self.field_at(type_, type_offset::DICT_OFFSET)?;
             if offset == 0 || offset > 1 << 16 {
                 return None;
             }
-            let dict = self.reader.word(object.wrapping_add(offset))?;
+            let dict = self.field_at(object, offset)?;
             return self.in_dict(dict, name);
         }
         let in_front = |words: usize| object.wrapping_sub(words * REF);
@@ -213,15 +212,15 @@ impl Objects<'_> {
                 values => self.in_values(type_, values, name),
             },
             Layout::Values312 => match self.reader.word(in_front(3))? {
-                values if values & 1 == 1 => self.in_values(type_, values + 1, name),
+                values if values & 1 == 1 => self.in_values(type_, values.wrapping_add(1), name),
                 dict => self.in_dict(dict, name),
             },
             Layout::Values313 => match self.reader.word(in_front(3))? {
                 0 if flags & INLINE_VALUES != 0 => {
                     let values =
-                        object.wrapping_add(self.reader.word(type_ + type_offset::BASIC_SIZE)?);
-                    let is_valid = self.reader.byte(values + 3)? == 1;
-                    if is_valid { self.in_values(type_, values + REF, name) } else { None }
+                        object.wrapping_add(self.field_at(type_, type_offset::BASIC_SIZE)?);
+                    let is_valid = self.reader.byte(values.wrapping_add(3))? == 1;
+                    if is_valid { self.in_values(type_, behind(values, 1), name) } else { None }
                 }
                 dict => self.in_dict(dict, name),
             },
@@ -232,26 +231,26 @@ impl Objects<'_> {
     fn in_values(&mut self, type_: usize, values: usize, name: &Name) -> Option<usize> {
         // PyHeapTypeObject: name, slots, qualified name, keys, behind the tables of functions.
         let name_at = if self.layout == Layout::Values311 { 848 } else { 856 };
-        let type_name = self.reader.word(type_ + name_at)?;
+        let type_name = self.field_at(type_, name_at)?;
         if !self.is(type_name, self.types.unicode) {
             return None;
         }
-        let keys = self.reader.word(type_ + name_at + 3 * REF)?;
+        let keys = self.field_at(type_, name_at + 3 * REF)?;
         let place = self.place_in_keys(keys, name)?.0;
-        self.reader.word(values.wrapping_add(place * REF)).filter(|&value| value != 0)
+        self.field(values, place).filter(|&value| value != 0)
     }
 
     fn in_dict(&mut self, dict: usize, name: &Name) -> Option<usize> {
         if !self.is(dict, self.types.dict) {
             return None;
         }
-        let keys = self.reader.word(dict + 4 * REF)?;
-        let values = self.reader.word(dict + 5 * REF)?;
+        let keys = self.field(dict, 4)?;
+        let values = self.field(dict, 5)?;
         let (place, value_at) = self.place_in_keys(keys, name)?;
         let at = match (values, self.layout) {
             (0, _) => value_at,
-            (values, Layout::Values313) => values + REF + place * REF,
-            (values, _) => values + place * REF,
+            (values, Layout::Values313) => behind(values, 1 + place),
+            (values, _) => behind(values, place),
         };
         self.reader.word(at).filter(|&value| value != 0)
     }
@@ -260,19 +259,20 @@ impl Objects<'_> {
     fn place_in_keys(&mut self, keys: usize, name: &Name) -> Option<(usize, usize)> {
         let (entries, entry_len, key_at, count);
         if self.layout == Layout::Dicts {
-            let size = self.reader.word(keys.wrapping_add(REF))?;
+            let size = self.field(keys, 1)?;
             let index_len = match size {
                 0..=0xff => 1,
                 0x100..=0xffff => 2,
                 _ => 4,
             };
-            count = self.reader.word(keys + 4 * REF)?;
-            (entries, entry_len, key_at) = (keys + 5 * REF + size * index_len, 3, 1);
+            count = self.field(keys, 4)?;
+            entries = behind(keys, 5).wrapping_add(size.wrapping_mul(index_len));
+            (entry_len, key_at) = (3, 1);
         } else {
-            let kinds = self.reader.word(keys.wrapping_add(REF))?.to_le_bytes();
+            let kinds = self.field(keys, 1)?.to_le_bytes();
             let [_, index_bytes, kind, ..] = kinds;
-            count = self.reader.word(keys + 3 * REF)?;
-            entries = keys + 4 * REF + (1usize << (index_bytes & 31));
+            count = self.field(keys, 3)?;
+            entries = behind(keys, 4).wrapping_add(1 << (index_bytes & 31));
             // If all keys are texts, entries have no hashes.
             (entry_len, key_at) = if kind == 0 { (3, 1) } else { (2, 0) };
         }
@@ -304,10 +304,10 @@ impl Objects<'_> {
         is_meant: &dyn Fn(&mut Self, usize) -> bool,
     ) -> Option<(usize, usize, usize)> {
         for number in 0..count.min(MANY_ENTRIES) {
-            let entry = entries + number * len * REF;
-            let key = self.reader.word(entry + key_at * REF)?;
+            let entry = behind(entries, number * len);
+            let key = self.field(entry, key_at)?;
             if is_meant(self, key) {
-                return Some((number, entry + (key_at + 1) * REF, key));
+                return Some((number, behind(entry, key_at + 1), key));
             }
         }
         None
@@ -316,7 +316,7 @@ impl Objects<'_> {
     /// Whether `object` is the text `wanted`, which is ASCII.
     pub(super) fn is_text(&mut self, object: usize, wanted: &[u8]) -> bool {
         // The length is compared first, since it differs for most keys of a dictionary.
-        if object == 0 || self.reader.word(object.wrapping_add(2 * REF)) != Some(wanted.len()) {
+        if object == 0 || self.field(object, 2) != Some(wanted.len()) {
             return false;
         }
         let mut left = Some(wanted);
@@ -345,26 +345,27 @@ impl Objects<'_> {
         if !self.is(object, self.types.unicode) {
             return None;
         }
-        let len = self.reader.word(object + 2 * REF)?;
+        let len = self.field(object, 2)?;
         // interned: 2 bits, kind: 3, compact: 1, ascii: 1.
-        let state = self.reader.word(object + 4 * REF)?;
+        let state = self.field(object, 4)?;
         let (kind, is_compact, is_ascii) =
             (state >> 2 & 7, state >> 5 & 1 == 1, state >> 6 & 1 == 1);
         if !is_compact || !matches!(kind, 1 | 2 | 4) {
             return None;
         }
         // Up to 3.11 there is also a pointer to the wide form, and its length if it is not ASCII.
-        let data = object
-            + match (is_ascii, self.layout) {
-                (true, Layout::Dicts | Layout::Values311) => 48,
-                (true, _) => 40,
-                (false, Layout::Dicts | Layout::Values311) => 72,
-                (false, _) => 56,
-            };
+        let head = match (is_ascii, self.layout) {
+            (true, Layout::Dicts | Layout::Values311) => 48,
+            (true, _) => 40,
+            (false, Layout::Dicts | Layout::Values311) => 72,
+            (false, _) => 56,
+        };
+        let data = object.wrapping_add(head);
         for place in 0..len.min(LONGEST) {
             let mut code = 0;
             for byte in (0..kind).rev() {
-                code = code << 8 | u32::from(self.reader.byte(data + place * kind + byte)?);
+                code = code << 8
+                    | u32::from(self.reader.byte(data.wrapping_add(place * kind + byte))?);
             }
             // Control characters, such as line feeds, are replaced.
             each(char::from_u32(code).filter(|c| !c.is_control()).unwrap_or('\u{fffd}'));
@@ -374,11 +375,10 @@ impl Objects<'_> {
 
     /// Whether the C string at `address` is `wanted`.
     pub(super) fn is_c_text(&mut self, address: usize, wanted: &[u8]) -> bool {
-        let mut at = address;
-        wanted.iter().chain(&[0]).all(|&byte| {
-            at += 1;
-            self.reader.byte(at - 1) == Some(byte)
-        })
+        let places = wanted.iter().chain(&[0]).enumerate();
+        places
+            .into_iter()
+            .all(|(place, &byte)| self.reader.byte(address.wrapping_add(place)) == Some(byte))
     }
 
     /// Appends the C string at `address` to `to`. Returns false if there is none.
