@@ -8,10 +8,10 @@
 use core::ptr;
 
 use crate::arch;
-use crate::elf::Image;
-use crate::resolve::for_each_hash;
 use crate::sys;
 use chase_logic::definers::{Definer, Entry};
+use chase_logic::elf::Image;
+use chase_logic::resolve::for_each_hash;
 
 /// The initial number of entries, a power of 2; each name takes two to four.
 const FIRST_ROOM: usize = 1 << 12;

@@ -6,7 +6,7 @@
 //! [`companion`], where there is one.
 //!
 //! The order of events: [`start`] begins, and [`process`] ends the recording; [`loading`] finds [`objects`], reads
-//! their [`elf`] tables, [`resolve`]s names and patches [`slots`]; [`special`] handles special functions;
+//! their [`elf`](chase_logic::elf) tables, [resolves](chase_logic::resolve) names and patches [`slots`]; [`special`] handles special functions;
 //! [`sampling`] chooses which calls are timed; [`thread_life`] follows threads from start to end.
 //!
 //! Constraints, since this runs inside other people's programs: no allocation from the application's heap, no stdio,
@@ -23,17 +23,17 @@
 // Each group uses only those above it, and its own one way (ARCHITECTURE.md): from the machine ...
 mod abi;
 mod arch;
+mod auxiliary;
 mod clock;
-mod elf;
 mod entry;
 mod for_tests;
 mod fork_word;
+mod images;
 mod index;
 mod lock;
 mod maps;
 mod pages;
 mod readable;
-mod resolve;
 mod signals;
 mod stack;
 mod stubs;

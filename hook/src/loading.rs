@@ -14,17 +14,18 @@ use chase_format::layout::{OBJECT_CHASE, OBJECT_DLOPENED, OBJECT_EXECUTABLE, TIM
 pub(crate) use self::interposed::{find_real, is_interposed, real};
 use self::list_lock::Candidates;
 use crate::arch::{is_late, vector_area_len, with_vectors_saved};
-use crate::elf::{Image, Version};
+use crate::images::address_of;
 use crate::lock::{Fork, Held, Lock};
 use crate::objects::{Object, Objects};
 use crate::recording::Lost;
-use crate::resolve::{Wanted, address_of, find_in};
 use crate::signals::SignalsBlocked;
 use crate::slots::{Slots, restore, write_description};
 use crate::stubs::{is_exit, make_direct};
 use crate::thread::{Pending, Thread};
 use crate::{clock, cost, pages, recording, sampling, sys};
 use chase_logic::config::Config;
+use chase_logic::elf::{Image, Version};
+use chase_logic::resolve::{Wanted, find_in};
 use chase_logic::text::{c_bytes, file_name};
 
 /// What is loaded, and how it is hooked.
@@ -345,7 +346,8 @@ pub(crate) fn depends_on_caller(name: usize, caller: usize) -> bool {
         let image = &object.image;
         // An object's RPATH, but not its RUNPATH, also applies to what its dependencies load. A RUNPATH disables the
         // RPATH.
-        let (inherited, own) = (image.has_rpath && !image.has_runpath, image.has_runpath);
+        let (rpath, own) = image.has_paths();
+        let inherited = rpath && !own;
         object.namespace != 0 || inherited || own && !name.contains(&b'/') || name.contains(&b'$')
     });
     if depends {
@@ -380,7 +382,7 @@ pub(crate) fn place_of(address: usize) -> Option<Place> {
         object: id,
         path: if is_executable { executable_path } else { path },
         name: if is_executable { file_name(executable_path) } else { object.name() },
-        svma: address.wrapping_sub(image.bias) as u64,
+        svma: address.wrapping_sub(image.bias()) as u64,
     })
 }
 

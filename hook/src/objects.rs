@@ -12,12 +12,12 @@ use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED, OBJECT_EXECUTABL
 use self::lookup::Dependencies;
 pub(crate) use self::lookup::Hashes;
 use crate::arch::is_late;
-use crate::elf::Image;
 use crate::index::Index;
 use crate::readable::is_mapped;
-use crate::resolve::{Wanted, find_in};
 use crate::{clock, pages, sys};
 use chase_logic::definers::OBJECTS;
+use chase_logic::elf::Image;
+use chase_logic::resolve::{Wanted, find_in};
 use chase_logic::text::{c_bytes, file_name};
 
 /// The name of this library if the dynamic linker has none.
@@ -304,11 +304,11 @@ impl Objects {
         let mut flags = new_flags;
         if is_executable {
             flags |= OBJECT_EXECUTABLE;
-            if image.bias == 0 {
+            if image.bias() == 0 {
                 flags |= OBJECT_FIXED;
             }
         }
-        if (image.start..image.end).contains(&own) {
+        if image.contains(own) {
             flags |= OBJECT_CHASE;
         }
         // If attached, this library was loaded from a file descriptor, so its path is meaningless.
@@ -371,7 +371,7 @@ impl Objects {
             object.loaded
                 && object.map == map
                 && object.image.dynamic_address() == entry.dynamic
-                && object.image.bias == entry.bias
+                && object.image.bias() == entry.bias
         };
         let Some(object) = self.all_mut().iter_mut().find(is_same) else { return false };
         object.seen = object.is_patched();
@@ -399,7 +399,8 @@ impl Objects {
     fn sort_ranges(&mut self) {
         let mut count = 0;
         for (id, object) in self.all().iter().enumerate().filter(|(_, object)| object.loaded) {
-            let range = (object.image.start, object.image.end, id as u32);
+            let core::ops::Range { start, end } = object.image.range();
+            let range = (start, end, id as u32);
             let mut at = count;
             // SAFETY: there are as many places as objects.
             unsafe {

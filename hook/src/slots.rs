@@ -16,11 +16,11 @@ use self::description::{Description, Patch, Size, write_object};
 use self::entries::{Entries, read_entry};
 use self::imports::{Uses, Verdict, verdict_on};
 use crate::abi::{SPECIAL_STUBS, STUBS};
-use crate::elf::ImportVersions;
 use crate::objects::{Hashes, Object, Objects};
 use crate::recording::Lost;
-use crate::{arguments, recording, stubs, sys, traits};
+use crate::{arguments, images, recording, stubs, sys, traits};
 use chase_logic::config::Config;
+use chase_logic::elf::ImportVersions;
 use chase_logic::kinds::Kind;
 
 pub(crate) use self::description::write_object as write_description;
@@ -70,7 +70,7 @@ impl Slots {
     /// it. The caller holds the lock, has signals blocked and the vector state saved.
     pub(crate) fn hook(&mut self, objects: &mut Objects, id: u32, config: &Config) -> bool {
         let Some(object) = objects.get(id).copied() else { return true };
-        if object.flags & OBJECT_DLOPENED != 0 && !object.image.is_relocated() {
+        if object.flags & OBJECT_DLOPENED != 0 && !images::is_relocated(&object.image) {
             return false;
         }
         objects.prepare_for(id);

@@ -16,9 +16,9 @@ use chase_format::layout::{ChunkKind, EXTENSION, ORIGIN_EXEC, TIMING_ALL, TIMING
 
 use self::directories::make_directories;
 use crate::arch::{find_words, is_late};
+use crate::auxiliary::Auxiliary;
 use crate::companion::{Starting, Told};
 use crate::cost::{self, Spent};
-use crate::elf::Auxiliary;
 use crate::process::{self, Process, greet_companion, open_recording, watch_process};
 use crate::recording::Refused;
 use crate::signals::SignalsBlocked;

@@ -1,4 +1,4 @@
-//! The parts of the hook that need no process: settings, patterns, tables of names, symbol tables and call sites; the arithmetic
+//! The parts of the hook that need no process: settings, patterns, tables of names, loaded objects, symbol tables and call sites; the arithmetic
 //! of sampling, countdowns, jumps and time off the CPU; parsers for `/proc`; Python's objects; the protocols of the lock and of the handshake with
 //! the companion. `libchase.so` links it; so does the companion, for the code that both need. Its unit tests also run in Miri.
 //!
@@ -14,6 +14,7 @@ pub mod callsites;
 pub mod config;
 pub mod countdown;
 pub mod definers;
+pub mod elf;
 pub mod events;
 #[cfg(test)]
 mod every_order;
@@ -31,6 +32,7 @@ pub mod off_cpu;
 pub mod proc;
 pub mod python;
 pub mod ran;
+pub mod resolve;
 pub mod session;
 pub mod suspects;
 pub mod symbol_hash;

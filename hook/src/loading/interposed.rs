@@ -7,12 +7,13 @@
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::LOADING;
-use crate::elf::Auxiliary;
+use crate::auxiliary::Auxiliary;
+use crate::images::address_of;
 use crate::lock::Lock;
 use crate::objects::Objects;
-use crate::resolve::{Wanted, address_of, find_in};
 use crate::signals::SignalsBlocked;
 use crate::stubs::chase_no_function;
+use chase_logic::resolve::{Wanted, find_in};
 use chase_logic::text::c_bytes;
 
 /// Their names, in the order of the assembly.

@@ -9,9 +9,10 @@
 use core::hint::spin_loop;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
+use crate::images::address_of;
 use crate::objects::Objects;
-use crate::resolve::{Wanted, address_of, find_in};
 use crate::sys;
+use chase_logic::resolve::{Wanted, find_in};
 
 /// A recursive lock of the C library, as far as it is the same in all versions.
 #[repr(C)]

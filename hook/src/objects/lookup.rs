@@ -6,9 +6,9 @@ use chase_format::layout::{NONE, OBJECT_DLOPENED};
 
 use super::{Object, Objects};
 use crate::arch;
-use crate::elf::{Image, Symbol};
-use crate::resolve::{Wanted, find_at, find_in, hash_count};
 use chase_logic::definers::Definer;
+use chase_logic::elf::{Image, Symbol};
+use chase_logic::resolve::{Wanted, find_at, find_in, hash_count};
 use chase_logic::symbol_hash;
 
 /// The maximum number of dependencies that are followed from an object.
@@ -94,7 +94,7 @@ impl Objects {
     pub(crate) fn lookup(&self, importer: u32, wanted: &Wanted<'_>) -> Option<Definition> {
         let object = self.get(importer)?;
         let definer = self.index.definer(wanted.gnu_hash());
-        if object.image.symbolic
+        if object.image.is_symbolic()
             && let Some(found) = self.definition_in(importer, wanted, definer)
         {
             return Some(found);

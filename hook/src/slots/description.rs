@@ -5,10 +5,10 @@ use core::ptr;
 use chase_format::layout::{ChunkKind, ObjectRecord, Segment, SkipReason, SlotRecord};
 
 use super::imports::Import;
-use crate::elf::{ImportVersions, PF_R, PT_LOAD, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT};
 use crate::objects::{Object, Objects};
 use crate::traits::Extent;
 use crate::{clock, recording};
+use chase_logic::elf::{ImportVersions, PF_R, PT_LOAD, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT};
 use chase_logic::kinds::Kind;
 
 /// Writes a description to the recording; returns its record, or null if there is no room.
@@ -149,7 +149,7 @@ impl Description {
                 special_count: 0,
                 first_slot,
                 slot_count: 0,
-                bias: image.bias,
+                bias: image.bias(),
                 not_ready: false,
             };
             // Strings are collected behind the room for all slots, and moved once the number of slots is known.
@@ -161,7 +161,7 @@ impl Description {
             let record = memory.cast::<ObjectRecord>();
             (*record).id = id;
             (*record).flags = object.flags;
-            (*record).bias = image.bias as u64;
+            (*record).bias = image.bias() as u64;
             (*record).load_ticks = clock::now();
             (*record).first_slot = first_slot;
             (*record).segment_count = segment_count as u32;
@@ -203,7 +203,8 @@ impl Description {
     pub(super) fn push(&mut self, import: &Import, objects: &Objects) {
         let name_off = self.string(import.name);
         let version_off = import.version.map_or(0, |version| self.string(version.name));
-        let provider_bias = objects.get(import.provider).map_or(0, |provider| provider.image.bias);
+        let provider_bias =
+            objects.get(import.provider).map_or(0, |provider| provider.image.bias());
         let slot = SlotRecord {
             name_off,
             version_off,

@@ -3,6 +3,7 @@
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::images;
 use crate::objects::Object;
 
 /// Returns what an entry of a loaded object's GOT holds.
@@ -27,7 +28,7 @@ impl<'a> Entries<'a> {
     pub(super) fn store(&mut self, got: usize, address: usize) -> bool {
         let image = &self.object.image;
         if image.is_relro(got) && !self.are_unprotected {
-            self.are_unprotected = image.protect_relro(libc::PROT_READ | libc::PROT_WRITE);
+            self.are_unprotected = images::protect_relro(image, libc::PROT_READ | libc::PROT_WRITE);
             if !self.are_unprotected {
                 return false;
             }
@@ -43,7 +44,7 @@ impl<'a> Entries<'a> {
 impl Drop for Entries<'_> {
     fn drop(&mut self) {
         if self.are_unprotected {
-            self.object.image.protect_relro(libc::PROT_READ);
+            images::protect_relro(&self.object.image, libc::PROT_READ);
         }
     }
 }

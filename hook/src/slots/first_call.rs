@@ -7,10 +7,10 @@ use super::Slots;
 use super::entries::{Entries, read_entry};
 use super::imports::{Import, Uses, Verdict, verdict_on};
 use crate::abi::STUBS;
-use crate::elf::ImportVersions;
 use crate::objects::{Object, Objects};
 use crate::stubs;
 use chase_logic::config::Config;
+use chase_logic::elf::ImportVersions;
 use chase_logic::kinds::{Kind, kind_of};
 
 /// The maximum number of these entries.

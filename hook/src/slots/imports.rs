@@ -7,17 +7,18 @@ use chase_format::layout::{
 };
 
 use super::entries::read_entry;
-use crate::elf::{
-    Image, ImportVersions, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT, Relocation, STB_WEAK, STT_OBJECT,
-    STT_TLS, Symbol, Version,
-};
+use crate::images::address_of;
 use crate::objects::{Object, Objects};
-use crate::resolve::{Wanted, address_of};
 use crate::traits::Extent;
 use crate::{stubs, sys};
 use chase_logic::callsites::{ENTRY, Entries};
 use chase_logic::config::Config;
+use chase_logic::elf::{
+    Image, ImportVersions, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT, Relocation, STB_WEAK, STT_OBJECT,
+    STT_TLS, Symbol, Version,
+};
 use chase_logic::kinds::{Kind, is_only_called, is_passed_for_linkers, kind_of};
+use chase_logic::resolve::Wanted;
 
 /// An import that can be hooked.
 pub(super) struct Import {
@@ -63,7 +64,7 @@ pub(super) fn verdict_on(
     if matches!(symbol.kind(), STT_OBJECT | STT_TLS) {
         return Verdict::Ignore;
     }
-    let got = image.bias.wrapping_add(relocation.offset as usize);
+    let got = image.bias().wrapping_add(relocation.offset as usize);
     let bound = read_entry(got);
     if object.flags & OBJECT_DLOPENED != 0 && is_unrelocated(image, bound, symbol, kind) {
         return Verdict::NotReady;
@@ -160,7 +161,7 @@ fn is_function_of_another(objects: &Objects, image: &Image, bound: usize) -> boo
 /// Whether the entry still holds what is in the file: an address without the bias, or zero.
 fn is_unrelocated(image: &Image, bound: usize, symbol: &Symbol, kind: u32) -> bool {
     match kind {
-        R_X86_64_JUMP_SLOT => bound != 0 && image.bias != 0 && bound < image.end - image.start,
+        R_X86_64_JUMP_SLOT => bound != 0 && image.bias() != 0 && bound < image.range().len(),
         _ => bound == 0 && symbol.binding() != STB_WEAK,
     }
 }
@@ -173,7 +174,7 @@ fn is_canonical_plt(objects: &Objects, id: u32) -> bool {
 
 /// Returns the address of a definition as in the symbol table.
 fn address_of_plain(image: &Image, symbol: &Symbol) -> usize {
-    image.bias.wrapping_add(symbol.value as usize)
+    image.bias().wrapping_add(symbol.value as usize)
 }
 
 /// Returns provider and address of a function that the linker has not bound yet, or not directly.
@@ -216,7 +217,7 @@ impl Uses {
         let wanted = || {
             image.relocations().filter_map(|relocation| {
                 let symbol = image.symbol(relocation.symbol());
-                let got = image.bias.wrapping_add(relocation.offset as usize);
+                let got = image.bias().wrapping_add(relocation.offset as usize);
                 let is_wanted = relocation.kind() == R_X86_64_GLOB_DAT
                     && relocation.symbol() != 0
                     && !matches!(symbol.kind(), STT_OBJECT | STT_TLS)

@@ -47,7 +47,7 @@ pub(crate) fn restore(object: &Object) -> u64 {
     let mut restored = 0;
     let mut entries = Entries::new(object);
     for (i, slot) in slots.iter().enumerate() {
-        let got = object.image.bias.wrapping_add(slot.got_svma as usize);
+        let got = object.image.bias().wrapping_add(slot.got_svma as usize);
         let original = of_slot(record.first_slot as usize + i);
         let original = original.map_or(0, |place| place.load(Ordering::Relaxed));
         if original == 0 || !stubs::is_stub(read_entry(got)) {

@@ -6,9 +6,9 @@
 
 use core::slice;
 
-use crate::elf::{PF_W, PT_GNU_RELRO, PT_LOAD, ProgramHeader};
 use crate::sys;
 use chase_format::layout::PAGE;
+use chase_logic::elf::{PF_W, PT_GNU_RELRO, PT_LOAD, ProgramHeader};
 
 unsafe extern "C" {
     /// The ELF header, as defined by the linker.

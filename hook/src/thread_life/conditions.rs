@@ -2,8 +2,8 @@
 
 use core::ffi::{CStr, c_void};
 
-use crate::elf::Version;
 use crate::{loading, recording};
+use chase_logic::elf::Version;
 
 type Init = unsafe extern "C" fn(*mut c_void) -> i32;
 type SetClock = unsafe extern "C" fn(*mut c_void, i32) -> i32;

@@ -2,14 +2,14 @@
 
 use chase_logic::python::Types;
 
-use crate::elf::Image;
-use crate::resolve::{Wanted, find_in};
+use chase_logic::elf::Image;
+use chase_logic::resolve::{Wanted, find_in};
 
 /// Returns the types of the interpreter in `image`, if it is one.
 pub(super) fn types_in(image: &Image) -> Option<Types> {
     let find = |name: &[u8]| {
         let symbol = find_in(image, &Wanted::new(name, None))?;
-        Some(image.bias.wrapping_add(symbol.value as usize))
+        Some(image.bias().wrapping_add(symbol.value as usize))
     };
     Some(Types {
         method: find(b"PyMethod_Type")?,

@@ -3,23 +3,30 @@
 //! `dlsym` can't be used: in a position-dependent executable it returns the executable's own PLT entry for each
 //! function whose address is taken there, and a slot with that target would call itself.
 
-use crate::elf::{HIDDEN, Image, SHN_UNDEF, STB_LOCAL, STT_GNU_IFUNC, STT_TLS, Symbol, Version};
-use chase_logic::symbol_hash;
+#[cfg(all(test, not(miri)))]
+mod tests;
+
+use crate::elf::{HIDDEN, Image, SHN_UNDEF, STB_LOCAL, STT_TLS, Symbol, Version};
+use crate::symbol_hash;
 
 /// A name being looked up.
 #[derive(Clone, Copy)]
-pub(crate) struct Wanted<'a> {
+pub struct Wanted<'a> {
     name: &'a [u8],
     gnu_hash: u32,
     version: Option<Version>,
 }
 
 impl<'a> Wanted<'a> {
-    pub(crate) fn new(name: &'a [u8], version: Option<Version>) -> Self {
+    /// Returns a name in a version, or in any that is not hidden.
+    #[must_use]
+    pub fn new(name: &'a [u8], version: Option<Version>) -> Self {
         Self { name, gnu_hash: symbol_hash::gnu(name), version }
     }
 
-    pub(crate) fn gnu_hash(&self) -> u32 {
+    /// Returns the hash of the name in GNU tables.
+    #[must_use]
+    pub fn gnu_hash(&self) -> u32 {
         self.gnu_hash
     }
 }
@@ -31,7 +38,7 @@ fn is_definition(symbol: &Symbol) -> bool {
 }
 
 /// Returns the definition of `wanted` in one object.
-pub(crate) fn find_in(image: &Image, wanted: &Wanted<'_>) -> Option<&'static Symbol> {
+pub fn find_in(image: &Image, wanted: &Wanted<'_>) -> Option<&'static Symbol> {
     let mut fallback = None;
     let mut fallbacks = 0;
     let mut check = |index: u32| {
@@ -61,7 +68,7 @@ pub(crate) fn find_in(image: &Image, wanted: &Wanted<'_>) -> Option<&'static Sym
 }
 
 /// Returns the definition of `wanted` in one object, where no other symbol than `index` has this name.
-pub(crate) fn find_at(image: &Image, index: u32, wanted: &Wanted<'_>) -> Option<&'static Symbol> {
+pub fn find_at(image: &Image, index: u32, wanted: &Wanted<'_>) -> Option<&'static Symbol> {
     let symbol = image.symbol(index);
     let found = is_definition(symbol)
         && image.has_name(symbol, wanted.name)
@@ -145,7 +152,7 @@ fn walk_sysv<T>(image: &Image, hash: u32, check: &mut impl FnMut(u32) -> Option<
 
 /// Calls `f` with the GNU hash of each name that [`find_in`] may find in an object, and the symbol's number. (The
 /// lowest bit of a hash may be wrong.)
-pub(crate) fn for_each_hash(image: &Image, mut f: impl FnMut(u32, u32)) {
+pub fn for_each_hash(image: &Image, mut f: impl FnMut(u32, u32)) {
     if image.gnu_hash != 0 {
         // SAFETY: as in `walk_gnu`; the last chain is the one that begins last.
         unsafe {
@@ -171,7 +178,7 @@ pub(crate) fn for_each_hash(image: &Image, mut f: impl FnMut(u32, u32)) {
 }
 
 /// Returns approximately how many names that are, or slightly fewer.
-pub(crate) fn hash_count(image: &Image) -> usize {
+pub fn hash_count(image: &Image) -> usize {
     if image.gnu_hash != 0 {
         // SAFETY: as in `for_each_hash`.
         let (first, last, _) = unsafe { gnu_chains(image) };
@@ -202,18 +209,4 @@ unsafe fn gnu_chains(image: &Image) -> (u32, u32, *const u32) {
 fn sysv_symbols(image: &Image) -> u32 {
     // SAFETY: as in `walk_sysv`; there are as many chains as symbols.
     unsafe { *(image.sysv_hash as *const u32).add(1) }
-}
-
-/// Returns the address of a definition in the process. For an IFUNC this calls its resolver, which is code of the
-/// object: the caller has saved the vector state.
-pub(crate) fn address_of(image: &Image, symbol: &Symbol) -> usize {
-    let value = image.bias.wrapping_add(symbol.value as usize);
-    if symbol.kind() != STT_GNU_IFUNC {
-        return value;
-    }
-    // SAFETY: an IFUNC's value is its resolver, which takes no arguments on this CPU. The object is relocated, since
-    // it was loaded before.
-    let resolver: unsafe extern "C" fn() -> usize = unsafe { core::mem::transmute(value) };
-    // SAFETY: as above.
-    unsafe { resolver() }
 }

@@ -1,7 +1,7 @@
 //! The auxiliary vector.
 
-use super::{Image, ProgramHeader, executable_bias};
 use crate::sys;
+use chase_logic::elf::{Image, ProgramHeader, executable_bias};
 
 /// What the kernel passes to a new process image.
 #[derive(Clone, Copy, Default)]

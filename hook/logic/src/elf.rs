@@ -3,123 +3,30 @@
 //! The dynamic linker has mapped and used all of it before, so it is trusted as far as the linker trusts it; sizes
 //! that the linker does not check are bounded here.
 
-mod auxiliary;
+mod format;
 mod versions;
 
+use core::ops::Range;
 use core::ptr;
 
-pub(crate) use self::auxiliary::Auxiliary;
-pub(crate) use self::versions::{HIDDEN, ImportVersions, Version};
-use crate::sys;
-use chase_logic::text::c_bytes;
-
-/// A program header.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) struct ProgramHeader {
-    pub(crate) kind: u32,
-    pub(crate) flags: u32,
-    pub(crate) offset: u64,
-    pub(crate) vaddr: u64,
-    pub(crate) paddr: u64,
-    pub(crate) filesz: u64,
-    pub(crate) memsz: u64,
-    pub(crate) align: u64,
-}
-
-/// A dynamic symbol.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) struct Symbol {
-    pub(crate) name: u32,
-    pub(crate) info: u8,
-    pub(crate) other: u8,
-    pub(crate) section: u16,
-    pub(crate) value: u64,
-    pub(crate) size: u64,
-}
-
-impl Symbol {
-    pub(crate) fn kind(&self) -> u8 {
-        self.info & 0xf
-    }
-
-    pub(crate) fn binding(&self) -> u8 {
-        self.info >> 4
-    }
-}
-
-/// A relocation with addend.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) struct Relocation {
-    pub(crate) offset: u64,
-    pub(crate) info: u64,
-    pub(crate) addend: i64,
-}
-
-impl Relocation {
-    pub(crate) fn kind(&self) -> u32 {
-        self.info as u32
-    }
-
-    pub(crate) fn symbol(&self) -> u32 {
-        (self.info >> 32) as u32
-    }
-}
-
-#[repr(C)]
-struct Dynamic {
-    tag: i64,
-    value: u64,
-}
-
-pub(crate) const PT_LOAD: u32 = 1;
-const PT_DYNAMIC: u32 = 2;
-const PT_NOTE: u32 = 4;
-const PT_PHDR: u32 = 6;
-pub(crate) const PT_GNU_RELRO: u32 = 0x6474_e552;
-pub(crate) const PF_X: u32 = 1;
-pub(crate) const PF_W: u32 = 2;
-pub(crate) const PF_R: u32 = 4;
-
-pub(crate) const STT_OBJECT: u8 = 1;
-pub(crate) const STT_TLS: u8 = 6;
-pub(crate) const STT_GNU_IFUNC: u8 = 10;
-pub(crate) const STB_LOCAL: u8 = 0;
-pub(crate) const STB_WEAK: u8 = 2;
-pub(crate) const SHN_UNDEF: u16 = 0;
-
-pub(crate) const R_X86_64_GLOB_DAT: u32 = 6;
-pub(crate) const R_X86_64_JUMP_SLOT: u32 = 7;
-
-const DT_NULL: i64 = 0;
-const DT_NEEDED: i64 = 1;
-const DT_PLTRELSZ: i64 = 2;
-const DT_HASH: i64 = 4;
-const DT_STRTAB: i64 = 5;
-const DT_SYMTAB: i64 = 6;
-const DT_RELA: i64 = 7;
-const DT_RELASZ: i64 = 8;
-const DT_RELACOUNT: i64 = 0x6fff_fff9;
-const DT_STRSZ: i64 = 10;
-const DT_SONAME: i64 = 14;
-const DT_RPATH: i64 = 15;
-const DT_SYMBOLIC: i64 = 16;
-const DT_DEBUG: i64 = 21;
-const DT_JMPREL: i64 = 23;
-const DT_RUNPATH: i64 = 29;
-const DT_FLAGS: i64 = 30;
-const DT_GNU_HASH: i64 = 0x6fff_fef5;
-const DT_VERSYM: i64 = 0x6fff_fff0;
-const DT_VERDEF: i64 = 0x6fff_fffc;
-const DT_VERNEED: i64 = 0x6fff_fffe;
-const DF_SYMBOLIC: u64 = 2;
+use self::format::{
+    DF_SYMBOLIC, DT_DEBUG, DT_FLAGS, DT_GNU_HASH, DT_HASH, DT_JMPREL, DT_NEEDED, DT_NULL,
+    DT_PLTRELSZ, DT_RELA, DT_RELACOUNT, DT_RELASZ, DT_RPATH, DT_RUNPATH, DT_SONAME, DT_STRSZ,
+    DT_STRTAB, DT_SYMBOLIC, DT_SYMTAB, DT_VERDEF, DT_VERNEED, DT_VERSYM, Dynamic, PT_DYNAMIC,
+    PT_NOTE, PT_PHDR,
+};
+pub use self::format::{
+    PF_R, PF_W, PF_X, PT_GNU_RELRO, PT_LOAD, ProgramHeader, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT,
+    Relocation, SHN_UNDEF, STB_LOCAL, STB_WEAK, STT_GNU_IFUNC, STT_OBJECT, STT_TLS, Symbol,
+};
+pub(crate) use self::versions::HIDDEN;
+pub use self::versions::{ImportVersions, Version};
+use crate::text::c_bytes;
 
 /// The tables of an object, as addresses in the process (0: the object has none).
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Image {
-    pub(crate) bias: usize,
+#[derive(Clone, Copy, Debug)]
+pub struct Image {
+    bias: usize,
     headers: usize,
     header_count: usize,
     dynamic: usize,
@@ -139,24 +46,52 @@ pub(crate) struct Image {
     jump_rela_len: usize,
     soname: usize,
     debug: usize,
-    pub(crate) symbolic: bool,
-    pub(crate) has_rpath: bool,
-    pub(crate) has_runpath: bool,
+    symbolic: bool,
+    has_rpath: bool,
+    has_runpath: bool,
     /// Address range from the start of the first segment to the end of the last.
-    pub(crate) start: usize,
-    pub(crate) end: usize,
+    start: usize,
+    end: usize,
     relro: (usize, usize),
 }
 
 impl Image {
+    const NONE: Self = Self {
+        bias: 0,
+        headers: 0,
+        header_count: 0,
+        dynamic: 0,
+        strings: 0,
+        strings_len: 0,
+        symbols: 0,
+        gnu_hash: 0,
+        sysv_hash: 0,
+        versions: 0,
+        version_definitions: 0,
+        version_needs: 0,
+        rela: 0,
+        rela_len: 0,
+        relative: 0,
+        jump_rela: 0,
+        jump_rela_len: 0,
+        soname: 0,
+        debug: 0,
+        symbolic: false,
+        has_rpath: false,
+        has_runpath: false,
+        start: usize::MAX,
+        end: 0,
+        relro: (0, 0),
+    };
+
     /// Reads the tables of the object that is loaded at `bias` and has its program headers at `headers`. Returns
     /// `None` if it has no dynamic section with symbols.
     ///
     /// # Safety
     /// `headers` are the `count` program headers of an object that stays loaded.
-    pub(crate) unsafe fn new(bias: usize, headers: usize, count: usize) -> Option<Self> {
-        let mut image =
-            Self { bias, headers, header_count: count, start: usize::MAX, ..Self::default() };
+    pub unsafe fn new(bias: usize, headers: usize, count: usize) -> Option<Self> {
+        let mut image = Self::NONE;
+        (image.bias, image.headers, image.header_count) = (bias, headers, count);
         for header in image.program_headers() {
             let at = bias.wrapping_add(header.vaddr as usize);
             match header.kind {
@@ -181,7 +116,7 @@ impl Image {
     ///
     /// # Safety
     /// `header` is mapped and belongs to an object that stays loaded.
-    pub(crate) unsafe fn at_header(bias: usize, header: usize) -> Option<Self> {
+    pub unsafe fn at_header(bias: usize, header: usize) -> Option<Self> {
         // SAFETY: the caller vouches for the page; the fields of an ELF-64 header are in it.
         unsafe {
             if *(header as *const [u8; 5]) != *b"\x7fELF\x02" {
@@ -193,7 +128,33 @@ impl Image {
         }
     }
 
-    pub(crate) fn program_headers(&self) -> &'static [ProgramHeader] {
+    /// Returns the difference between addresses in the process and in the file.
+    #[must_use]
+    pub fn bias(&self) -> usize {
+        self.bias
+    }
+
+    /// Returns the address range from the start of the first segment to the end of the last.
+    #[must_use]
+    pub fn range(&self) -> Range<usize> {
+        self.start..self.end
+    }
+
+    /// Whether it looks in itself first for what it needs.
+    #[must_use]
+    pub fn is_symbolic(&self) -> bool {
+        self.symbolic
+    }
+
+    /// Whether it has directories of its own for what it needs: `DT_RPATH`, and `DT_RUNPATH`.
+    #[must_use]
+    pub fn has_paths(&self) -> (bool, bool) {
+        (self.has_rpath, self.has_runpath)
+    }
+
+    /// Returns the program headers.
+    #[must_use]
+    pub fn program_headers(&self) -> &'static [ProgramHeader] {
         // SAFETY: vouched for in `new`.
         unsafe {
             core::slice::from_raw_parts(
@@ -252,20 +213,25 @@ impl Image {
     }
 
     /// Returns the value of `DT_DEBUG` of the executable: where the dynamic linker's list of objects is.
-    pub(crate) fn debug_address(&self) -> usize {
+    #[must_use]
+    pub fn debug_address(&self) -> usize {
         self.debug
     }
 
-    pub(crate) fn dynamic_address(&self) -> usize {
+    /// Returns where its dynamic section is.
+    #[must_use]
+    pub fn dynamic_address(&self) -> usize {
         self.dynamic
     }
 
-    pub(crate) fn soname(&self) -> &'static [u8] {
+    /// Returns the name by which others need it; empty if it has none.
+    #[must_use]
+    pub fn soname(&self) -> &'static [u8] {
         c_bytes(self.soname)
     }
 
     /// Returns the names of the objects that this one needs, in order.
-    pub(crate) fn needed(&self) -> impl Iterator<Item = &'static [u8]> + use<> {
+    pub fn needed(&self) -> impl Iterator<Item = &'static [u8]> + use<> {
         let strings = self.strings;
         self.dynamic_entries()
             .filter(|&(tag, _)| tag == DT_NEEDED)
@@ -274,18 +240,20 @@ impl Image {
 
     /// Returns the relocations of both tables, except for those at the start of the second that refer to no symbol,
     /// and except for an incomplete last one.
-    pub(crate) fn relocations(&self) -> impl Iterator<Item = &'static Relocation> + use<> {
+    pub fn relocations(&self) -> impl Iterator<Item = &'static Relocation> + use<> {
         let others = self.table(self.rela, self.rela_len).iter().skip(self.relative);
         self.jump_slots().iter().chain(others)
     }
 
-    pub(crate) fn jump_slots(&self) -> &'static [Relocation] {
+    /// Returns the relocations of the entries through which functions are called.
+    #[must_use]
+    pub fn jump_slots(&self) -> &'static [Relocation] {
         self.table(self.jump_rela, self.jump_rela_len)
     }
 
     /// Returns the number of functions called through entries that are bound at their first call; 0 if the dynamic
     /// linker has bound all already.
-    pub(crate) fn unbound(&self) -> usize {
+    pub fn unbound(&self) -> usize {
         let entries = self.jump_slots();
         let is_unbound = entries.first().is_some_and(|relocation| {
             let got = self.bias.wrapping_add(relocation.offset as usize);
@@ -309,21 +277,27 @@ impl Image {
         }
     }
 
-    pub(crate) fn symbol(&self, index: u32) -> &'static Symbol {
+    /// Returns symbol number `index`, which comes from this object's tables.
+    #[must_use]
+    pub fn symbol(&self, index: u32) -> &'static Symbol {
         // SAFETY: the index comes from this object's relocations or hash table.
         unsafe { &*ptr::with_exposed_provenance::<Symbol>(self.symbols).add(index as usize) }
     }
 
-    pub(crate) fn name(&self, symbol: &Symbol) -> &'static [u8] {
+    /// Returns the symbol's name.
+    #[must_use]
+    pub fn name(&self, symbol: &Symbol) -> &'static [u8] {
         c_bytes(self.name_address(symbol))
     }
 
-    pub(crate) fn name_address(&self, symbol: &Symbol) -> usize {
+    /// Returns where that name is.
+    #[must_use]
+    pub fn name_address(&self, symbol: &Symbol) -> usize {
         self.strings + symbol.name as usize
     }
 
     /// Whether `name` is the symbol's name.
-    pub(crate) fn has_name(&self, symbol: &Symbol, name: &[u8]) -> bool {
+    pub fn has_name(&self, symbol: &Symbol, name: &[u8]) -> bool {
         let offset = symbol.name as usize;
         if offset + name.len() >= self.strings_len {
             return self.name(symbol) == name;
@@ -336,36 +310,28 @@ impl Image {
     }
 
     /// Whether `address` is in one of the object's segments, or between them.
-    pub(crate) fn contains(&self, address: usize) -> bool {
+    pub fn contains(&self, address: usize) -> bool {
         (self.start..self.end).contains(&address)
     }
 
     /// Whether the page at `address` is read-only after relocation.
-    pub(crate) fn is_relro(&self, address: usize) -> bool {
+    pub fn is_relro(&self, address: usize) -> bool {
         (self.relro.0..self.relro.1).contains(&address)
     }
 
-    /// Whether the dynamic linker has finished relocating the object. Its last step is to make the pages read-only
-    /// that only relocations write. Objects without such pages count as relocated; the caller has to look at their
-    /// entries.
-    pub(crate) fn is_relocated(&self) -> bool {
-        let len = self.relro.1 - self.relro.0;
-        let writes = || sys::advise(self.relro.0 as *mut u8, len, sys::MADV_POPULATE_WRITE);
-        len == 0 || writes().is_err()
-    }
-
-    /// Sets the protection of the pages that are read-only after relocation.
-    pub(crate) fn protect_relro(&self, protection: i32) -> bool {
-        sys::protect(self.relro.0, self.relro.1 - self.relro.0, protection).is_ok()
+    /// Returns where the pages begin and end that are read-only after relocation; twice the same address if there are none.
+    #[must_use]
+    pub fn relro(&self) -> (usize, usize) {
+        self.relro
     }
 
     /// Whether `address` is in an executable segment.
-    pub(crate) fn executes(&self, address: usize) -> bool {
+    pub fn executes(&self, address: usize) -> bool {
         self.executable_ranges().any(|(start, end)| (start..end).contains(&address))
     }
 
     /// Returns the address ranges of executable segments that are readable, too.
-    pub(crate) fn executable_ranges(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
+    pub fn executable_ranges(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let bias = self.bias;
         self.program_headers()
             .iter()
@@ -377,13 +343,13 @@ impl Image {
     }
 
     /// Returns the GNU build id; empty if the object has none.
-    pub(crate) fn build_id(&self) -> &'static [u8] {
+    pub fn build_id(&self) -> &'static [u8] {
         const NT_GNU_BUILD_ID: u32 = 3;
         self.note(NT_GNU_BUILD_ID, b"GNU\0").unwrap_or(&[])
     }
 
     /// Returns the contents of the note with this kind and name, which is padded with NULs.
-    pub(crate) fn note(&self, kind: u32, name: &[u8]) -> Option<&'static [u8]> {
+    pub fn note(&self, kind: u32, name: &[u8]) -> Option<&'static [u8]> {
         for header in self.program_headers().iter().filter(|header| header.kind == PT_NOTE) {
             let mut at = self.bias.wrapping_add(header.vaddr as usize);
             let end = at + header.memsz as usize;
@@ -410,7 +376,7 @@ impl Image {
 }
 
 /// Returns the load bias of the executable, computed from its program headers.
-pub(crate) fn executable_bias(headers: &[ProgramHeader], at: usize) -> usize {
+pub fn executable_bias(headers: &[ProgramHeader], at: usize) -> usize {
     headers
         .iter()
         .find(|header| header.kind == PT_PHDR)

@@ -3,13 +3,15 @@
 use core::ptr;
 
 use super::Image;
-use chase_logic::text::c_bytes;
+use crate::text::c_bytes;
 
 /// A version that an object asks for.
 #[derive(Clone, Copy)]
-pub(crate) struct Version {
-    pub(crate) name: &'static [u8],
-    pub(crate) hash: u32,
+pub struct Version {
+    /// Its name.
+    pub name: &'static [u8],
+    /// The System V hash of that.
+    pub hash: u32,
 }
 
 /// Bit in a symbol's version number: only a request for this very version finds the symbol.
@@ -19,18 +21,20 @@ const KEPT: usize = 8;
 
 /// The versions that an object's imports ask for. There are few of them, but each takes a search, so the latest ones
 /// are cached.
-pub(crate) struct ImportVersions<'a> {
+pub struct ImportVersions<'a> {
     image: &'a Image,
     known: [Option<(u16, Option<Version>)>; KEPT],
 }
 
 impl<'a> ImportVersions<'a> {
-    pub(crate) fn new(image: &'a Image) -> Self {
+    /// Returns those of an object, none of which has been looked for yet.
+    #[must_use]
+    pub fn new(image: &'a Image) -> Self {
         Self { image, known: [None; KEPT] }
     }
 
     /// Returns the version that the undefined symbol with this index asks for.
-    pub(crate) fn wanted(&mut self, index: u32) -> Option<Version> {
+    pub fn wanted(&mut self, index: u32) -> Option<Version> {
         let number = self.image.version_number(index)? & !HIDDEN;
         let place = self.known.get_mut(usize::from(number) % KEPT)?;
         match *place {
@@ -46,7 +50,7 @@ impl<'a> ImportVersions<'a> {
 
 impl Image {
     /// Returns the number of a symbol's version, including the hidden bit; `None` if the object has no versions.
-    pub(crate) fn version_number(&self, index: u32) -> Option<u16> {
+    pub fn version_number(&self, index: u32) -> Option<u16> {
         if self.versions == 0 {
             return None;
         }
@@ -83,7 +87,7 @@ impl Image {
     }
 
     /// Returns the version that this object defines under `number`.
-    pub(crate) fn defined_version(&self, number: u16) -> Option<Version> {
+    pub fn defined_version(&self, number: u16) -> Option<Version> {
         let mut definition = self.version_definitions;
         while definition != 0 && number > 1 {
             // SAFETY: the chain of definitions is the dynamic linker's; an offset of 0 ends it.
