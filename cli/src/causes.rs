@@ -119,7 +119,8 @@ pub(crate) fn bare_object(report: &Report, process: usize, object: &WaitObject) 
     }
 }
 
-/// The same of a cause: also the thread or the process whose end is waited for, if all that ended such waits are alike.
+/// The same of a cause: also a page, which has no name, and the thread or the process whose end is waited for, if all that ended such
+/// waits are alike.
 pub(crate) fn awaited(report: &Report, row: &CauseRow) -> String {
     let named = object(report, row.process, &row.object);
     if !named.is_empty() {
@@ -142,6 +143,7 @@ pub(crate) fn awaited(report: &Report, row: &CauseRow) -> String {
             let what = if is_end { "end" } else { "start" };
             one(&|group| format!("the {what} of process {}", group.program))
         }
+        Purpose::Page => Some("a page of memory".to_owned()),
         _ => None,
     };
     end.unwrap_or_default()

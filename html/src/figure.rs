@@ -218,11 +218,13 @@ pub(crate) fn name(label: &Label) -> Markup {
     } }
 }
 
-/// Where a name may be broken: after `_`, and before an offset, whose digits belong together.
+/// Where a name may be broken: after `_` and `::`, and before an offset, whose digits belong together. (Without that it would be broken
+/// wherever a column ends, also between two colons.)
 fn pieces(name: &str) -> Vec<&str> {
     let (file, offset) = name.split_at(name.rfind("+0x").unwrap_or(name.len()));
     let offset = Some(offset).filter(|offset| !offset.is_empty());
-    file.split_inclusive('_').chain(offset).collect()
+    let scopes = file.split_inclusive("::");
+    scopes.flat_map(|scope| scope.split_inclusive('_')).chain(offset).collect()
 }
 
 /// `3 threads`, `1 thread`.
@@ -240,5 +242,9 @@ mod tests {
         assert_eq!(pieces("libopenblas.so.0+0x2381c9"), ["libopenblas.so.0", "+0x2381c9"]);
         assert_eq!(pieces("a_b.so+0x1"), ["a_", "b.so", "+0x1"]);
         assert_eq!(pieces("operator+"), ["operator+"]);
+        assert_eq!(
+            pieces("std::vector<a::b_c, int>::push_back"),
+            ["std::", "vector<a::", "b_", "c, int>::", "push_", "back"]
+        );
     }
 }

@@ -152,4 +152,9 @@ fn flame_graphs_are_drawn_and_so_are_differences() {
     let flame = pictures.iter().find(|picture| picture.name == "flame").expect("a flame graph");
     assert!(flame.chart.png(640).expect("a PNG").starts_with(b"\x89PNG"));
     golden("flame.svg", flame.chart.svg());
+    // The box of all would be the lightest thing in the dark theme.
+    let all = flame.chart.svg().split("<title>all").nth(1).expect("a box of all");
+    let colour = all.split("fill=\"").nth(1).and_then(|rest| rest.split('"').next());
+    let darkened = format!("rect[fill='{}'] {{ fill: #2b3038 }}", colour.expect("a colour"));
+    assert!(text.contains(&darkened), "{darkened}");
 }
