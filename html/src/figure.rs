@@ -218,6 +218,11 @@ pub(crate) fn name(label: &Label) -> Markup {
     } }
 }
 
+/// Text in which names of C++ and Rust are broken between their parts, where lines are.
+pub(crate) fn broken(text: &str) -> Markup {
+    html! { @for (at, part) in text.split_inclusive("::").enumerate() { @if at > 0 { wbr; } (part) } }
+}
+
 /// Where a name may be broken: after `_` and `::`, and before an offset, whose digits belong together. (Without that it would be broken
 /// wherever a column ends, also between two colons.)
 fn pieces(name: &str) -> Vec<&str> {
@@ -234,7 +239,7 @@ pub(crate) fn plural(number: usize, what: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::pieces;
+    use super::{broken, pieces};
 
     #[test]
     fn names_are_broken_after_words_and_before_offsets() {
@@ -246,5 +251,6 @@ mod tests {
             pieces("std::vector<a::b_c, int>::push_back"),
             ["std::", "vector<a::", "b_", "c, int>::", "push_", "back"]
         );
+        assert_eq!(broken("in a::<b>: 1").into_string(), "in a::<wbr>&lt;b&gt;: 1");
     }
 }
