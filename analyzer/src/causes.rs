@@ -1,6 +1,7 @@
 //! What threads waited for, and who ended the wait, as observed by the kernel: where, for which lock or file, who
 //! held it, and what the thread that woke them was doing.
 
+mod connections;
 mod path_wait;
 mod purpose;
 mod resolve;
@@ -16,6 +17,8 @@ use crate::clock::Ns;
 use crate::groups::{Groups, ThreadSpan, Unnamed};
 use crate::image::Image;
 
+pub(crate) use connections::ends;
+pub use connections::{Connection, Connections};
 pub use path_wait::PathWait;
 pub(crate) use purpose::ALLOCATOR;
 pub use purpose::Purpose;
@@ -97,6 +100,8 @@ pub enum WaitObject {
         /// Its path or its ends; empty if it was closed before these were read.
         name: String,
     },
+    /// Several connections of a server, or to one.
+    Connections(Connections),
     /// Unknown, or only time.
     None,
 }
@@ -180,13 +185,14 @@ fn spans(by_thread: BTreeMap<u32, u64>) -> Vec<ThreadSpan> {
 }
 
 /// Returns all causes of waits, longest first; none if no companion observed them. `images` are those of `analysis`.
-#[must_use]
-pub fn causes(
+///
+/// Connections that differ only in a port are one row there; the second list has those one by one.
+pub(crate) fn causes(
     images: &[Image],
     analysis: &Analysis,
     groups: &Groups,
     naming: &dyn NamingPlaces,
-) -> Vec<CauseRow> {
+) -> (Vec<CauseRow>, Vec<CauseRow>) {
     let run = Run::new(images, analysis, groups, naming);
     let mut sums: HashMap<Key, Sums> = HashMap::new();
     for (process, image) in images.iter().enumerate() {
@@ -197,6 +203,12 @@ pub fn causes(
             }
         }
     }
+    let connections = connections::fold(&mut sums);
+    (rows(sums, analysis), rows(connections, analysis))
+}
+
+/// The longest first.
+fn rows(sums: impl IntoIterator<Item = (Key, Sums)>, analysis: &Analysis) -> Vec<CauseRow> {
     let mut rows: Vec<CauseRow> = sums
         .into_iter()
         .map(|((group, api, site, syscall, object, purpose, _), sums)| CauseRow {
@@ -277,6 +289,6 @@ pub fn lock_key(object: &WaitObject, process: usize) -> Option<LockKey> {
             Some(LockKey::Word(at.object, address, at.svma.is_none().then_some(process)))
         }
         WaitObject::File { name } if !name.is_empty() => Some(LockKey::File(name.clone())),
-        WaitObject::File { .. } | WaitObject::None => None,
+        WaitObject::File { .. } | WaitObject::Connections(_) | WaitObject::None => None,
     }
 }

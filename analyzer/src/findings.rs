@@ -371,6 +371,12 @@ impl<'a> Evidence<'a> {
         self.watched.causes.iter().filter(move |row| row.group == group)
     }
 
+    /// The causes of all waits, each connection by itself.
+    fn each_cause(&self) -> impl Iterator<Item = &'a CauseRow> + use<'a> {
+        let is_one = |row: &&CauseRow| !matches!(row.object, WaitObject::Connections(_));
+        self.watched.causes.iter().filter(is_one).chain(&self.watched.connections)
+    }
+
     /// Whether a saving of a group is large enough to report.
     fn is_material(&self, saves_ns: f64) -> bool {
         saves_ns >= MATERIAL_NS && saves_ns >= MATERIAL_SHARE * self.analysis.wall_ns.as_f64()

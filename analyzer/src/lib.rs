@@ -11,7 +11,7 @@
 //! * [`compare()`] compares two sides: runs before and after a change, or two APIs.
 //!
 //! * [`Groups`] are threads that run the same code, and how they compare; [`Tails`] are the slowest calls of each
-//!   group; [`waits()`] is what they wait for, [`blocked()`] what blocks the threads that matter, and [`causes()`]
+//!   group; [`waits()`] is what they wait for, [`blocked()`] what blocks the threads that matter, and [`Watched::causes`]
 //!   who makes them wait, with [`locks()`], [`wait_graph()`] and [`critical_path()`]; [`what_if()`] bounds what the run
 //!   would save without some of that; [`group_tree()`] is one tree for all threads of a group.
 //! * [`findings()`] are the few things worth reporting. Names come from the caller, through [`Naming`].
@@ -143,8 +143,8 @@ pub use blocked::{Blocked, BlockedRow, IdleRow, Runnable, blocked};
 pub use blocking::Cause as WaitCause;
 pub use called_back::CalledBack;
 pub use causes::{
-    CauseRow, LockKey, NamingPlaces, Party, PartyKind, PathWait, Purpose, WaitObject, causes,
-    lock_key,
+    CauseRow, Connection, Connections, LockKey, NamingPlaces, Party, PartyKind, PathWait, Purpose,
+    WaitObject, lock_key,
 };
 pub use chase_recorder as recorder;
 pub use clock::{Clock, Ns, Ticks};

@@ -21,6 +21,8 @@ use crate::uneven::{UnevenWork, uneven_work};
 pub struct Watched {
     /// Why threads waited, longest first.
     pub causes: Vec<CauseRow>,
+    /// Of connections that are one row there, each by itself.
+    pub(crate) connections: Vec<CauseRow>,
     /// Files by the samples in system calls on them, most first.
     pub files: Vec<FileUse>,
     /// Event loops of threads, those first that are held up longest.
@@ -111,7 +113,7 @@ impl Watched {
     ) -> Self {
         let files = images.iter().filter_map(|image| image.syscalls.as_ref());
         let processors = files.map(|file| file.header().processors).max();
-        let causes = causes(images, analysis, groups, naming);
+        let (causes, connections) = causes(images, analysis, groups, naming);
         let times = long_waits(images, analysis, groups, naming);
         let files = images.iter().filter_map(|image| image.syscalls.as_ref());
         let is_lost = files.map(|file| file.header().lost_blocked).any(|lost| lost > 0);
@@ -121,6 +123,7 @@ impl Watched {
         let uneven = uneven_work(images, analysis, groups, naming, &causes, &times);
         Self {
             causes,
+            connections,
             files: files_used(images, analysis, groups, naming),
             event_loops,
             uneven,

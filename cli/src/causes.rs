@@ -9,6 +9,9 @@ use chase_analyzer::{
 use crate::places::{AddressKind, Place};
 use crate::report::{Report, file_name};
 
+/// What stands for the code outside of library calls.
+pub(crate) const OWN_CODE: &str = "(own code)";
+
 /// Where a call was made: `update_stats convoy.c:14`; empty if that is not known.
 pub(crate) fn site(report: &Report, process: usize, site: Option<CodeAddress>) -> String {
     let Some(site) = site else { return String::new() };
@@ -58,7 +61,7 @@ fn is_anonymous(object: &WaitObject) -> bool {
     match object {
         WaitObject::Memory(address) => address.svma.is_none(),
         WaitObject::Parked(_) => true,
-        WaitObject::File { .. } | WaitObject::None => false,
+        WaitObject::File { .. } | WaitObject::Connections(_) | WaitObject::None => false,
     }
 }
 
@@ -105,6 +108,10 @@ pub(crate) fn bare_object(report: &Report, process: usize, object: &WaitObject) 
         WaitObject::None => String::new(),
         WaitObject::File { name } if name.is_empty() => "a closed file".to_owned(),
         WaitObject::File { name } => name.clone(),
+        WaitObject::Connections(of) => {
+            let how = if of.accepted { "accepted at" } else { "to" };
+            format!("{} connections {how} {}", of.number, of.address)
+        }
         WaitObject::Parked(_) => "a lock of parking_lot".to_owned(),
         WaitObject::Memory(address) => {
             report.routines().variable(process, address).unwrap_or_else(|| memory(report, address))
@@ -112,7 +119,8 @@ pub(crate) fn bare_object(report: &Report, process: usize, object: &WaitObject) 
     }
 }
 
-/// The same of a cause: also the thread or the process whose end is waited for, if all that ended such waits are alike.
+/// The same of a cause: also a page, which has no name, and the thread or the process whose end is waited for, if all that ended such
+/// waits are alike.
 pub(crate) fn awaited(report: &Report, row: &CauseRow) -> String {
     let named = object(report, row.process, &row.object);
     if !named.is_empty() {
@@ -135,6 +143,7 @@ pub(crate) fn awaited(report: &Report, row: &CauseRow) -> String {
             let what = if is_end { "end" } else { "start" };
             one(&|group| format!("the {what} of process {}", group.program))
         }
+        Purpose::Page => Some("a page of memory".to_owned()),
         _ => None,
     };
     end.unwrap_or_default()
@@ -177,7 +186,123 @@ pub(crate) fn party(report: &Report, party: &Party) -> String {
     }
 }
 
+/// Waits in words, added up where these are the same, as of waits in different system calls.
+pub(crate) struct Told<'r> {
+    /// One of them.
+    pub(crate) row: &'r CauseRow,
+    pub(crate) words: Words,
+    /// Their time until the threads ran again, and what of it came after they were woken.
+    pub(crate) wait_ns: u64,
+    pub(crate) ready_ns: u64,
+    pub(crate) waits: u64,
+}
+
+/// What tells waits apart for a reader.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Words {
+    pub(crate) function: String,
+    pub(crate) site: String,
+    pub(crate) group: String,
+    pub(crate) object: String,
+    pub(crate) holder: String,
+    pub(crate) waker: String,
+}
+
+/// What waits are called, the longest first.
+pub(crate) fn told<'r>(report: &'r Report, rows: &[&'r CauseRow]) -> Vec<Told<'r>> {
+    let rows = rows.iter().map(|row| Told {
+        row,
+        words: words(report, row),
+        wait_ns: row.wait_ns.0,
+        ready_ns: row.ready_ns.0,
+        waits: row.waits,
+    });
+    added_up(rows)
+}
+
+fn added_up<'r>(rows: impl Iterator<Item = Told<'r>>) -> Vec<Told<'r>> {
+    let mut places = HashMap::new();
+    let mut sums: Vec<Told<'_>> = Vec::new();
+    for row in rows {
+        let place = *places.entry(row.words.clone()).or_insert(sums.len());
+        match sums.get_mut(place) {
+            Some(sum) => {
+                sum.wait_ns = sum.wait_ns.saturating_add(row.wait_ns);
+                sum.ready_ns = sum.ready_ns.saturating_add(row.ready_ns);
+                sum.waits = sum.waits.saturating_add(row.waits);
+            }
+            None => sums.push(row),
+        }
+    }
+    sums.sort_by_key(|row| std::cmp::Reverse(row.wait_ns));
+    sums
+}
+
+fn words(report: &Report, row: &CauseRow) -> Words {
+    let first = |parties: &[Party]| parties.first().map(|it| party(report, it)).unwrap_or_default();
+    let function = row.api.map_or(OWN_CODE, |api| report.names.short(api as usize));
+    Words {
+        function: function.to_owned(),
+        site: site(report, row.process, row.site),
+        group: report.groups().rows[row.group as usize].label.clone(),
+        object: awaited(report, row),
+        holder: first(&row.holders),
+        waker: first(&row.wakers),
+    }
+}
+
 /// The last parts of a long name.
 pub(crate) fn brief(name: &str) -> &str {
     if name.len() > 40 && name.starts_with('/') { file_name(name) } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use chase_analyzer::Ns;
+
+    use super::*;
+
+    /// sqlite3 had four rows of the same function, place, object and waker.
+    #[test]
+    fn waits_that_nothing_tells_apart_are_one_row() {
+        let any = CauseRow {
+            group: 0,
+            api: None,
+            site: None,
+            process: 0,
+            syscall: None,
+            object: WaitObject::None,
+            purpose: Purpose::File,
+            waits: 0,
+            calls: 0,
+            wait_ns: Ns(0),
+            max_ns: Ns(0),
+            ready_ns: Ns(0),
+            threads: 1,
+            by_thread: Vec::new(),
+            holders: Vec::new(),
+            wakers: Vec::new(),
+        };
+        let row = |object: &str, wait_ns, waits| Told {
+            row: &any,
+            words: Words {
+                function: "sqlite3_step".to_owned(),
+                site: "sqlite3+0x200c4".to_owned(),
+                group: "main".to_owned(),
+                object: object.to_owned(),
+                holder: String::new(),
+                waker: "an interrupt".to_owned(),
+            },
+            wait_ns,
+            ready_ns: wait_ns / 2,
+            waits,
+        };
+        let rows = [row("x.db", 7, 1), row("", 6, 5), row("", 2, 1), row("", 1, 1)];
+        let rows = added_up(rows.into_iter());
+        let told: Vec<_> = rows
+            .iter()
+            .map(|row| (&*row.words.object, row.wait_ns, row.ready_ns, row.waits))
+            .collect();
+        assert_eq!(told, [("", 9, 4, 7), ("x.db", 7, 3, 1)]);
+    }
 }

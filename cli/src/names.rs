@@ -1,9 +1,9 @@
 //! What objects and functions are called in tables: short, but never the same for two.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chase_analyzer::Analysis;
-use chase_symbols::{demangle, shorten};
+use chase_symbols::{demangle, shorten, shorten_with_parameters};
 
 /// The library that records, which samples find at work too.
 pub(crate) const OWN: &str = "libchase.so";
@@ -15,7 +15,10 @@ pub(crate) struct Names {
 }
 
 struct Function {
+    object: u32,
     short: String,
+    /// That without what tells it from others of its name.
+    bare: String,
     full: String,
 }
 
@@ -59,12 +62,11 @@ impl Names {
             if versions[&(api.object, &*api.symbol)] > 1 && !api.version.is_empty() {
                 short = format!("{short}@{}", api.version);
             }
-            Function { short, full }
+            Function { object: api.object, bare: short.clone(), short, full }
         };
-        Self {
-            objects: analysis.objects.iter().map(object_name).collect(),
-            functions: analysis.apis.iter().map(function).collect(),
-        }
+        let mut functions: Vec<Function> = analysis.apis.iter().map(function).collect();
+        tell_apart(&mut functions);
+        Self { objects: analysis.objects.iter().map(object_name).collect(), functions }
     }
 
     /// Name of an object.
@@ -77,9 +79,28 @@ impl Names {
         self.functions.get(api).map_or("(unknown)", |function| &function.short)
     }
 
+    /// The same where it has no parameters for being told from others of its name: what all of these may be asked for by.
+    pub(crate) fn bare(&self, api: usize) -> &str {
+        self.functions.get(api).map_or("(unknown)", |function| &function.bare)
+    }
+
     /// Demangled name of a function, with all there is to it.
     pub(crate) fn full(&self, api: usize) -> &str {
         self.functions.get(api).map_or("(unknown)", |function| &function.full)
+    }
+}
+
+/// Gives functions of one library and one name their parameters.
+fn tell_apart(functions: &mut [Function]) {
+    let mut alike: HashMap<(u32, &str), HashSet<&str>> = HashMap::new();
+    for function in &*functions {
+        alike.entry((function.object, &function.bare)).or_default().insert(&function.full);
+    }
+    let is_alike = |function: &Function| alike[&(function.object, &*function.bare)].len() > 1;
+    let told: Vec<bool> = functions.iter().map(is_alike).collect();
+    for (function, _) in functions.iter_mut().zip(told).filter(|(_, is_alike)| *is_alike) {
+        let with_parameters = shorten_with_parameters(&function.full);
+        function.short = with_parameters.unwrap_or_else(|| function.short.clone());
     }
 }
 
@@ -94,4 +115,28 @@ pub(crate) fn nearest<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> O
 /// The end of a message about `word`, which is none of `names`: what may have been meant, if one is like it.
 pub(crate) fn did_you_mean<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> String {
     nearest(word, names).map_or_else(String::new, |meant| format!("; did you mean {meant}?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two rows of a table were `std::locale::locale`.
+    #[test]
+    fn functions_of_one_name_have_their_parameters() {
+        let function = |object, full: &str| {
+            let short = shorten(full).into_owned();
+            Function { object, bare: short.clone(), short, full: full.to_owned() }
+        };
+        let mut functions = [
+            function(1, "std::locale::locale()"),
+            function(1, "std::locale::locale(std::locale const&)"),
+            function(1, "std::locale::~locale()"),
+            function(2, "std::locale::locale()"),
+        ];
+        tell_apart(&mut functions);
+        let short: Vec<&str> = functions.iter().map(|function| &*function.short).collect();
+        let told = ["std::locale::locale()", "std::locale::locale(std::locale const&)"];
+        assert_eq!(short, [told[0], told[1], "std::locale::~locale", "std::locale::locale"]);
+    }
 }

@@ -218,11 +218,18 @@ pub(crate) fn name(label: &Label) -> Markup {
     } }
 }
 
-/// Where a name may be broken: after `_`, and before an offset, whose digits belong together.
+/// Text in which names of C++ and Rust are broken between their parts, where lines are.
+pub(crate) fn broken(text: &str) -> Markup {
+    html! { @for (at, part) in text.split_inclusive("::").enumerate() { @if at > 0 { wbr; } (part) } }
+}
+
+/// Where a name may be broken: after `_` and `::`, and before an offset, whose digits belong together. (Without that it would be broken
+/// wherever a column ends, also between two colons.)
 fn pieces(name: &str) -> Vec<&str> {
     let (file, offset) = name.split_at(name.rfind("+0x").unwrap_or(name.len()));
     let offset = Some(offset).filter(|offset| !offset.is_empty());
-    file.split_inclusive('_').chain(offset).collect()
+    let scopes = file.split_inclusive("::");
+    scopes.flat_map(|scope| scope.split_inclusive('_')).chain(offset).collect()
 }
 
 /// `3 threads`, `1 thread`.
@@ -232,7 +239,7 @@ pub(crate) fn plural(number: usize, what: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::pieces;
+    use super::{broken, pieces};
 
     #[test]
     fn names_are_broken_after_words_and_before_offsets() {
@@ -240,5 +247,10 @@ mod tests {
         assert_eq!(pieces("libopenblas.so.0+0x2381c9"), ["libopenblas.so.0", "+0x2381c9"]);
         assert_eq!(pieces("a_b.so+0x1"), ["a_", "b.so", "+0x1"]);
         assert_eq!(pieces("operator+"), ["operator+"]);
+        assert_eq!(
+            pieces("std::vector<a::b_c, int>::push_back"),
+            ["std::", "vector<a::", "b_", "c, int>::", "push_", "back"]
+        );
+        assert_eq!(broken("in a::<b>: 1").into_string(), "in a::<wbr>&lt;b&gt;: 1");
     }
 }

@@ -13,14 +13,41 @@ const CLONES: [&str; 8] =
 /// parameters, and the paths in Rust's `<T as Trait>` keep their last part.
 #[must_use]
 pub fn shorten(name: &str) -> Cow<'_, str> {
-    let end = CLONES.iter().filter_map(|suffix| name.find(suffix)).filter(|&at| at > 0).min();
-    let bare = name[..end.unwrap_or(name.len())].trim_end();
+    let bare = without_suffix(name);
     if !bare.contains(['<', '(', '{', ' ']) {
         return Cow::Borrowed(bare);
     }
     let chars: Vec<char> = bare.chars().collect();
     let text = sequence(&chars, 0);
     Cow::Owned(without_return_type(&text).to_owned())
+}
+
+/// The same with the parameters, which tell functions of one name apart: `std::locale::locale(std::locale const&)`. `None` if the
+/// name has none.
+#[must_use]
+pub fn shorten_with_parameters(name: &str) -> Option<String> {
+    let bare = without_suffix(name);
+    let end = bare.rfind(')')? + 1;
+    let chars: Vec<char> = bare[..end].chars().collect();
+    // Backwards: names may be long, and of no language.
+    let mut depth = 0_usize;
+    let start = chars.iter().rposition(|&c| {
+        match c {
+            ')' => depth += 1,
+            '(' => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    })?;
+    let parameters = arguments(&chars[start + 1..chars.len() - 1], 0).join(", ");
+    // `const`, as behind a method that leaves its object as it is.
+    Some(format!("{}({parameters}){}", shorten(name), &bare[end..]))
+}
+
+/// The name without what a compiler adds to that of a copy.
+fn without_suffix(name: &str) -> &str {
+    let end = CLONES.iter().filter_map(|suffix| name.find(suffix)).filter(|&at| at > 0).min();
+    name[..end.unwrap_or(name.len())].trim_end()
 }
 
 /// Shortens `chars`, a path such as `a::b<c>::d(e) const`.
@@ -254,6 +281,30 @@ mod tests {
     }
 
     #[test]
+    fn parameters_tell_functions_of_one_name_apart() {
+        let cases = [
+            ("std::locale::locale()", Some("std::locale::locale()")),
+            (
+                "std::locale::locale(std::locale const&)",
+                Some("std::locale::locale(std::locale const&)"),
+            ),
+            (
+                "operator delete(void*, unsigned long)",
+                Some("operator delete(void*, unsigned long)"),
+            ),
+            ("A::operator()(int) const", Some("A::operator()(int) const")),
+            (
+                "f(std::vector<int, std::allocator<int> > const&, B)",
+                Some("f(std::vector<int> const&, B)"),
+            ),
+            ("malloc", None),
+        ];
+        for (name, told) in cases {
+            assert_eq!(shorten_with_parameters(name).as_deref(), told);
+        }
+    }
+
+    #[test]
     fn any_text_is_survived() {
         for text in [
             "<",
@@ -269,8 +320,10 @@ mod tests {
             " ( ",
             ")",
         ] {
-            let _ = shorten(text);
+            let _ = (shorten(text), shorten_with_parameters(text));
         }
+        let _ = shorten_with_parameters(&format!("{})", "(".repeat(500_000)));
+        let _ = shorten_with_parameters(&")".repeat(500_000));
         let _ = shorten(&"a<".repeat(5_000));
         let _ = shorten(&format!("{}{}", "a<".repeat(5_000), ">".repeat(5_000)));
     }

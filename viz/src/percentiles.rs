@@ -121,13 +121,14 @@ fn name(inverse: f64) -> String {
 
 fn ticks(page: &mut Page, last: f64, (top, bottom): (f64, f64), x_of: &dyn Fn(f64) -> f64) {
     let mut free = 0.0;
-    let marks = [2.0, 4.0].into_iter().chain((1..=last.floor() as i32).map(|n| 10_f64.powi(n)));
+    // Where curves have their points; a line that has no room for its name is left out.
+    let marks = [2.0].into_iter().chain((1..=last.floor() as i32).map(|n| 10_f64.powi(n)));
     for inverse in marks {
         let (x, text) = (x_of(inverse), name(inverse));
-        page.canvas.line(vec![(x, top), (x, bottom)], 1.0, RULE);
         let width = page.text_width(&text, AXIS);
         let middle = x.min(page.width - page.margin - width / 2.0);
         if middle - width / 2.0 >= free {
+            page.canvas.line(vec![(x, top), (x, bottom)], 1.0, RULE);
             page.label(&text, (middle, bottom + 19.0), Align::Middle, width, AXIS);
             free = middle + width / 2.0 + 8.0;
         }

@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 use super::joint::Joint;
 use super::system::{by_thread, symbol};
 use super::{Evidence, Finding, FindingKind};
-use crate::causes::{CauseRow, WaitObject};
+use crate::causes::{CauseRow, ends};
 use crate::clock::Ns;
 use crate::stats::median;
 
@@ -28,13 +28,6 @@ const PIECES: f64 = 1.5;
 /// `write`, `writev`, `sendto`, `sendmsg`, `sendmmsg`.
 const SENDS: &[u32] = &[1, 20, 44, 46, 307];
 const SENDERS: &[&str] = &["write", "writev", "send", "sendto", "sendmsg", "sendmmsg"];
-
-/// The ends of a connection with addresses: own, other.
-fn ends(object: &WaitObject) -> Option<(&str, &str)> {
-    let WaitObject::File { name } = object else { return None };
-    let (own, other) = name.strip_prefix("socket ")?.split_once(" to ")?;
-    (own.contains(':') && other.contains(':')).then_some((own, other))
-}
 
 /// Waits that a thread has on a connection.
 #[derive(Default)]
@@ -84,7 +77,7 @@ fn connection(
     mut delayed: Vec<f64>,
 ) -> Option<Finding> {
     let waits = |ends_of: (&str, &str)| -> Joint<'_> {
-        let rows = evidence.watched.causes.iter();
+        let rows = evidence.each_cause();
         rows.filter(|row: &&CauseRow| ends(&row.object) == Some(ends_of)).collect()
     };
     let of_sender = match waits((other, own)) {

@@ -69,7 +69,8 @@ pub(super) fn slow(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -
             || own.is_some_and(|own| !listening.is_empty() && !listening.contains(own))
     };
     let joint: Joint<'_> = evidence
-        .causes_of(number)
+        .each_cause()
+        .filter(|row| row.group == number)
         .filter(|row| match row.purpose {
             Purpose::Network => true,
             Purpose::Readiness => ends(row).is_some(),

@@ -45,7 +45,7 @@ pub(super) fn is_wanted(
 ) -> bool {
     let Some(row) = analysis.apis.get(number) else { return false };
     let path = analysis.objects.get(row.object as usize).map_or("", |object| &object.path);
-    let function = [&*row.symbol, names.short(number), names.full(number)];
+    let function = [&*row.symbol, names.short(number), names.bare(number), names.full(number)];
     matches(&lib.libs, &[&row.library, path]) && matches(&api.apis, &function)
 }
 

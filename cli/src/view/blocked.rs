@@ -3,8 +3,8 @@
 use chase_analyzer::{Blocked, BlockedRow, IdleRow, WaitSource, blocked};
 use serde_json::Value;
 
-use super::waits::OWN_CODE;
 use super::{apis, waiting};
+use crate::causes::OWN_CODE;
 use crate::machine::{self, Rows};
 use crate::report::{Report, fraction};
 use crate::sentences;

@@ -54,7 +54,8 @@ fn look_at(
     if !apis.is_empty() {
         let names: Vec<_> = (0..analysis.apis.len())
             .map(|api| {
-                [report.names.full(api), report.names.short(api), &analysis.apis[api].symbol]
+                let names = &report.names;
+                [names.full(api), names.short(api), names.bare(api), &analysis.apis[api].symbol]
             })
             .collect();
         expect("--api", "function", apis, &names)?;

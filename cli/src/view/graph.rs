@@ -44,7 +44,7 @@ fn target(report: &Report, edge: &WaitEdge) -> String {
 
 fn longest(report: &Report, edge: &WaitEdge) -> (String, String) {
     let Some(row) = report.causes().get(edge.longest) else { return Default::default() };
-    let call = row.api.map_or(super::waits::OWN_CODE, |api| report.names.short(api as usize));
+    let call = row.api.map_or(causes::OWN_CODE, |api| report.names.short(api as usize));
     let site = causes::site(report, row.process, row.site);
     let place = if site.is_empty() { call.to_owned() } else { format!("{call} at {site}") };
     (place, causes::awaited(report, row))

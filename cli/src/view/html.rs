@@ -1,12 +1,12 @@
 //! The HTML page: what the analyzer and the symbolizer found out, handed to the page.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write, stderr, stdin};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, bail};
-use chase_analyzer::{CauseRow, CodeAddress, Finding, GroupRow, Ns, Party};
+use chase_analyzer::{CauseRow, CodeAddress, Finding, GroupRow, Ns};
 use chase_export::{Profile, Stacks};
 use chase_html::{CauseOfWait, Comparison, Facts, Figures, Flame, FlameKind, Process};
 
@@ -14,7 +14,7 @@ use super::files::{Files, save};
 use super::not_seen::NotSeen;
 use super::{approximate, compare as views, processes};
 use crate::args::{Cli, CompareArgs};
-use crate::causes;
+use crate::causes::{self, Told};
 use crate::compare::Compared;
 use crate::report::Report;
 use crate::sentences::{Sentence, sentence};
@@ -271,86 +271,22 @@ fn command(arguments: &[String]) -> String {
 /// What threads wait for, longest first, those of groups that have nothing to do behind the others.
 fn causes_of_waits(report: &Report) -> Vec<CauseOfWait> {
     let idle = chase_analyzer::blocked(&report.analysis).idle_groups(report.groups());
-    let is_idle = |row: &&CauseRow| idle[row.group as usize];
-    let mut rows: Vec<&CauseRow> = report.causes().iter().collect();
+    let rows: Vec<&CauseRow> = report.causes().iter().collect();
+    let mut rows = causes::told(report, &rows);
+    // As in the tables beside it, until the threads were woken.
+    let until_woken = |row: &Told<'_>| row.wait_ns.saturating_sub(row.ready_ns);
+    let is_idle = |row: &Told<'_>| idle[row.row.group as usize];
     rows.sort_by_key(|row| (is_idle(row), std::cmp::Reverse(until_woken(row))));
-    rows.truncate(2 * CAUSES);
-    let cause = |row: &CauseRow| CauseOfWait { is_idle: is_idle(&row), ..cause(report, row) };
-    let mut rows = added_up(rows.into_iter().map(cause));
-    rows.truncate(CAUSES);
-    rows
-}
-
-/// Waits that nothing tells apart in the page, though they were in different system calls, are one row.
-fn added_up(rows: impl Iterator<Item = CauseOfWait>) -> Vec<CauseOfWait> {
-    let words = |row: &CauseOfWait| {
-        let words = [&row.function, &row.site, &row.group, &row.object, &row.holder, &row.waker];
-        words.map(|label| label.as_str().to_owned())
-    };
-    let mut places = HashMap::new();
-    let mut sums: Vec<CauseOfWait> = Vec::new();
-    for row in rows {
-        let place = *places.entry(words(&row)).or_insert(sums.len());
-        match sums.get_mut(place) {
-            Some(sum) => {
-                sum.ns += row.ns;
-                sum.waits += row.waits;
-            }
-            None => sums.push(row),
-        }
-    }
-    sums.sort_by(|a, b| a.is_idle.cmp(&b.is_idle).then(b.ns.total_cmp(&a.ns)));
-    sums
-}
-
-/// How long threads waited until they were woken, ns.
-fn until_woken(row: &CauseRow) -> u64 {
-    row.wait_ns.0.saturating_sub(row.ready_ns.0)
-}
-
-/// Waits that are alike, in words.
-fn cause(report: &Report, row: &CauseRow) -> CauseOfWait {
-    let party = |parties: &[Party]| {
-        let first = parties.first().map(|party| causes::party(report, party));
-        first.unwrap_or_default().as_str().into()
-    };
-    let function = row.api.map_or("(own code)", |api| report.names.short(api as usize));
-    CauseOfWait {
-        function: function.into(),
-        site: causes::site(report, row.process, row.site).as_str().into(),
-        group: report.groups().rows[row.group as usize].label.as_str().into(),
-        is_idle: false,
-        object: causes::awaited(report, row).as_str().into(),
-        // As in the tables beside it, until the threads were woken.
+    let cause = |row: &Told<'_>| CauseOfWait {
+        function: row.words.function.as_str().into(),
+        site: row.words.site.as_str().into(),
+        group: row.words.group.as_str().into(),
+        is_idle: is_idle(row),
+        object: row.words.object.as_str().into(),
         ns: until_woken(row) as f64,
         waits: row.waits,
-        holder: party(&row.holders),
-        waker: party(&row.wakers),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// sqlite3 had four rows of the same function, place, object and waker.
-    #[test]
-    fn waits_that_nothing_tells_apart_are_one_row() {
-        let row = |object: &str, ns, waits| CauseOfWait {
-            function: "sqlite3_step".into(),
-            site: "sqlite3+0x200c4".into(),
-            group: "main".into(),
-            is_idle: false,
-            object: object.into(),
-            ns,
-            waits,
-            holder: "".into(),
-            waker: "an interrupt".into(),
-        };
-        let rows = [row("x.db", 7.0, 1), row("", 6.0, 5), row("", 2.0, 1), row("", 1.0, 1)];
-        let rows = added_up(rows.into_iter());
-        let told: Vec<_> =
-            rows.iter().map(|row| (row.object.as_str(), row.ns, row.waits)).collect();
-        assert_eq!(told, [("", 9.0, 7), ("x.db", 7.0, 1)]);
-    }
+        holder: row.words.holder.as_str().into(),
+        waker: row.words.waker.as_str().into(),
+    };
+    rows.iter().take(CAUSES).map(cause).collect()
 }

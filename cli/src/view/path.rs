@@ -5,10 +5,10 @@ use std::time::Duration;
 use chase_analyzer::{CriticalPath, Doing, Ns, PathPart, PathStep, PathWait, Runs, critical_path};
 use serde_json::{Map, Value};
 
-use super::waits::OWN_CODE;
 use super::{Show, left_out, legend};
 use crate::args::SpanArgs;
 use crate::causes;
+use crate::causes::OWN_CODE;
 use crate::event_loops::waits_at;
 use crate::machine::{self, Rows};
 use crate::report::Report;

@@ -1,5 +1,7 @@
 //! What threads wait for.
 
+use std::collections::{HashMap, HashSet};
+
 use chase_analyzer::{
     CauseRow, CodeAddress, EventLoop, HeldLocks, LockRow, Party, WaitRow, locks, syscall_name,
     waits,
@@ -10,13 +12,10 @@ use super::apis::{cause, is_wanted};
 use super::groups::{chosen, name_threads, rows as group_rows};
 use super::{Show, event_loops, left_out, legend, share, waiting};
 use crate::args::{ApiFilter, GroupFilter, LibFilter};
-use crate::causes;
+use crate::causes::{self, OWN_CODE, Told};
 use crate::machine::{self, Rows};
 use crate::report::Report;
 use crate::terminal::{Align, Cell, Look, Table, Terminal, count, elapsed, percent};
-
-/// What stands for the code outside of library calls.
-pub(super) const OWN_CODE: &str = "(own code)";
 
 const TAKEN: (&str, &str) = (
     "taken",
@@ -159,7 +158,7 @@ fn taken(row: &LockRow) -> String {
 }
 
 /// Who waits where, for what, held and ended by whom.
-fn causes_table(report: &Report, rows: &[&CauseRow], top: usize) -> Table {
+fn causes_table(rows: &[Told<'_>], top: usize) -> Table {
     let mut table = Table::new([
         ("Waits in", Align::Name),
         ("at", Align::Name),
@@ -171,20 +170,24 @@ fn causes_table(report: &Report, rows: &[&CauseRow], top: usize) -> Table {
         ("ended by", Align::Name),
     ])
     .may_drop(["waits", "Group"]);
-    for row in rows.iter().take(top) {
-        let call = row.api.map_or(OWN_CODE, |api| report.names.short(api as usize));
-        let party = |parties: &[chase_analyzer::Party]| {
-            parties.first().map(|party| causes::party(report, party)).unwrap_or_default()
-        };
+    let shown = &rows[..top.min(rows.len())];
+    let mut files: HashMap<&str, HashSet<&str>> = HashMap::new();
+    for row in shown {
+        files.entry(causes::brief(&row.words.object)).or_default().insert(&row.words.object);
+    }
+    for Told { words, wait_ns, waits, .. } in shown {
+        // Files of one name in several directories are told apart by these.
+        let brief = causes::brief(&words.object);
+        let is_one = files.get(brief).is_none_or(|of_name| of_name.len() == 1);
         table.row([
-            call.into(),
-            causes::site(report, row.process, row.site).into(),
-            (&*report.groups().rows[row.group as usize].label).into(),
-            causes::brief(&causes::awaited(report, row)).into(),
-            elapsed(row.wait_ns.0).into(),
-            count(row.waits).into(),
-            party(&row.holders).into(),
-            party(&row.wakers).into(),
+            (&*words.function).into(),
+            (&*words.site).into(),
+            (&*words.group).into(),
+            (if is_one { brief } else { &words.object }).into(),
+            elapsed(*wait_ns).into(),
+            count(*waits).into(),
+            (&*words.holder).into(),
+            (&*words.waker).into(),
         ]);
     }
     table
@@ -300,10 +303,10 @@ impl Show for Waits<'_> {
             out.push_str(&locks_table(report, &locks, top).render(terminal));
             out.push_str(&left_out(locks.len(), top, "locks"));
         }
-        let causes = self.causes(report)?;
+        let causes = causes::told(report, &self.causes(report)?);
         if !causes.is_empty() {
             out.push('\n');
-            out.push_str(&causes_table(report, &causes, top).render(terminal));
+            out.push_str(&causes_table(&causes, top).render(terminal));
             out.push_str(&left_out(causes.len(), top, "causes"));
         }
         let loops = self.event_loops(report)?;

@@ -348,6 +348,14 @@ async function flame(page) {
     await second.locator("summary").click();
     await frame.scrollIntoViewIfNeeded();
   }
+  // The box of all is as quiet in the dark: its light text stands out from it.
+  const colours = () => inside.locator("#frames > g:has(title:text-matches('^all '))").first().evaluate((box) =>
+    ["rect", "text"].map((name) => getComputedStyle(box.querySelector(name)).fill.match(/\d+/g).reduce((sum, part) => sum + Number(part), 0)));
+  const scheme = await page.evaluate(() => matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  await page.emulateMedia({ colorScheme: "dark" });
+  const [box, text] = await colours();
+  assert(box < 200 && text > 500, "the box of all is dark in the dark");
+  await page.emulateMedia({ colorScheme: scheme });
   page.once("dialog", (dialog) => dialog.accept("."));
   await inside.locator("#search").click();
   await inside.locator("#matched:not(.hide)").waitFor();

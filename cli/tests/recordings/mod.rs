@@ -8,7 +8,8 @@ use chase_recorder::layout::{
     END_EXEC, END_EXIT, END_IMMEDIATE, ORIGIN_EXEC, ORIGIN_FORK, SkipReason, SlotClass,
 };
 use chase_recorder::syscalls::{
-    BlockedRow, CauseRow, SampleRow, TurnsRow, WAIT_PREEMPTED, WAIT_VOLUNTARY, WAKER_THREAD,
+    BlockedRow, CauseRow, NO_SYSCALL, OBJECT_NAME, SampleRow, TurnsRow, WAIT_PREEMPTED,
+    WAIT_VOLUNTARY, WAKER_THREAD,
 };
 
 const US: u64 = 1_000;
@@ -285,6 +286,15 @@ pub(crate) fn event_loop() -> (Builder, SyscallsBuilder) {
     let (waits, total_ns) = (1, 30 * MS);
     let cause = CauseRow { tid, number: 230, waits, total_ns, ..bytemuck::Zeroable::zeroed() };
     seen.cause(CauseRow { context_ref: refs[0][2], max_ns: total_ns, ..cause });
+    for client in 1..=3 {
+        let mut name = [0; OBJECT_NAME];
+        let ends = format!("socket 10.0.0.1:80 to 10.0.0.9:{}", 40_000 + client);
+        name[..ends.len()].copy_from_slice(ends.as_bytes());
+        let (number, total_ns) = (232, client * 10 * MS);
+        let of_client = CauseRow { number, object: client, name, total_ns, ..cause };
+        seen.cause(CauseRow { context_ref: refs[0][1], max_ns: MS, ..of_client });
+    }
+    seen.cause(CauseRow { number: NO_SYSCALL, total_ns: 2 * MS, max_ns: MS, ..cause });
     let begin_ns = seen.header.began_ns + 550 * MS;
     let (woken_ns, end_ns) = (begin_ns + 30 * MS, begin_ns + 33 * MS);
     seen.blocked(BlockedRow { cause: 0, tid, begin_ns, woken_ns, end_ns });

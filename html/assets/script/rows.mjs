@@ -3,13 +3,23 @@ import { hasAll, nextWay, ordered, wordsOf } from "./arranging.mjs";
 import { element } from "./elements.mjs";
 import { onFilter, pageWords } from "./filter.mjs";
 import { isNarrow } from "./fitting.mjs";
-import { csvOf, marked } from "./values.mjs";
+import { csvOf, marked, piecesOf } from "./values.mjs";
 
 const STEP = 25;
 
 export function startRows() {
   const raw = document.getElementById("raw");
   if (raw) new Rows(raw);
+}
+
+// A name, broken between its words where it has no room.
+function named(text, cell) {
+  const name = element("span", undefined, cell);
+  name.className = "name";
+  piecesOf(text).forEach((piece, at) => {
+    if (at) element("wbr", undefined, name);
+    name.append(piece);
+  });
 }
 
 const get = (name) => document.getElementById("raw-" + name);
@@ -88,7 +98,7 @@ class Rows {
         const cell = element(place ? "td" : "th", undefined, line);
         if (place) cell.dataset.label = column.name;
         else cell.scope = "row";
-        if (column.kind === "text") element("span", text, cell).className = "name";
+        if (column.kind === "text") named(text, cell);
         else [cell.className, cell.textContent] = ["number", text];
         if (place && !text) cell.classList.add("empty");
       });

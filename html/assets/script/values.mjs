@@ -33,3 +33,6 @@ export function csvOf(columns, rows) {
   for (const row of rows) lines.push(columns.map(([, at]) => quoted(row[at])).join(","));
   return lines.join("\r\n") + "\r\n";
 }
+
+// Where a name may be broken: after `_` and `::`, never between the colons.
+export const piecesOf = (name) => name.match(/.+?(?:::|_|$)/gs) ?? [name];

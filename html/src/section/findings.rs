@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use super::Window;
+use crate::figure::broken;
 use crate::model::Finding;
 use crate::{Report, SectionId};
 
@@ -47,7 +48,7 @@ fn emphasised(finding: &Finding) -> Markup {
     let Finding { claim, evidence, gain, .. } = finding;
     let [claim, evidence, gain] = [claim, evidence, gain].map(|text| unbroken(text.as_str()));
     html! {
-        b { (claim) } (evidence) @if !gain.is_empty() { "; " b { (gain) } } "."
+        b { (broken(&claim)) } (broken(&evidence)) @if !gain.is_empty() { "; " b { (gain) } } "."
     }
 }
 

@@ -20,9 +20,12 @@ const CHARACTER: f64 = 0.62;
 const FITTED: &str = "<style>body { margin: 0 } svg { display: block; width: 100% } \
     svg #search { opacity: 1; text-decoration: underline } \
     @media screen and (prefers-color-scheme: dark) { #background stop { stop-color: #1b1e23 } \
-    #title, #details, #search, #matched, #unzoom, #subtitle { fill: #e6e8eb } }</style>\
+    #title, #details, #search, #matched, #unzoom, #subtitle { fill: #e6e8eb } \
+    rect[fill='rgb(238,238,238)'] { fill: #2b3038 } rect[fill='rgb(238,238,238)'] + text { fill: #e6e8eb } }</style>\
     <script>history.replaceState = function () {}; \
     addEventListener('resize', (e) => innerWidth || e.stopImmediatePropagation());</script>";
+/// The box of all; [`FITTED`] has another colour for it in the dark theme.
+const ALL: Color = Color { r: 238, g: 238, b: 238 };
 /// How a picture says that it is to be laid out once it is loaded.
 const START: &str = " onload=\"init(evt)\"";
 /// In a part of the page that is closed it has no width: it is laid out when it gets one.
@@ -139,11 +142,11 @@ fn framed(svg: &str) -> PreEscaped<String> {
 fn colour(report: &Report, stacks: &Stacks, palette: &mut PaletteMap) {
     let colours = Colours::new(report);
     // The box of all has no name.
-    palette.insert("", Color::new(0xee, 0xee, 0xee));
+    palette.insert("", ALL);
     for frame in &stacks.frames {
         let name = Label::from(&frame.library);
         let own = inferno::flamegraph::color::parse_hex_color(&colours.part(&name));
-        palette.insert(folded_frame(frame), own.unwrap_or(Color::new(0xee, 0xee, 0xee)));
+        palette.insert(folded_frame(frame), own.unwrap_or(ALL));
     }
 }
 

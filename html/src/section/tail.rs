@@ -18,7 +18,7 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
     let heading =
         Heading { title: "Quantiles of durations", subtitle: "logarithmic in 1/(1 − q)" };
     let caption = html! {
-        "Each step to the right has a tenth of the calls of the one before; the last point of a curve "
+        "From p90 on, each step to the right has a tenth of the calls of the one before; the last point of a curve "
         "is its longest call. Durations of single calls, with what they call inside: service times. A "
         "curve that climbs steeply at the right has a tail. Curves have the colours of their libraries."
         @if report.tails.iter().any(|tail| tail.sampled) {

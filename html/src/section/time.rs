@@ -146,6 +146,8 @@ fn libraries(report: &Report, clock: Clock) -> Markup {
             (name(&library.name)) @if library.is_application { " (application)" }
         };
         let (part, own) = match (clock, &report.processor) {
+            // That no sample found it does not say that it took no time.
+            (Clock::Cpu, Some(_)) if library.on_cpu_ns <= 0.0 => (html! {}, html! {}),
             (Clock::Cpu, Some(ran)) => {
                 (share(library.on_cpu_ns, ran.on_cpu_ns), time(library.on_cpu_ns))
             }
@@ -171,8 +173,9 @@ fn libraries(report: &Report, clock: Clock) -> Markup {
         ]
     };
     // What the processor was in without any call has nothing to show by the wall's clock.
-    let is_seen =
-        |(_, library): &(usize, &Library)| clock.library_ns(library) > 0.0 || library.calls > 0;
+    let is_seen = |(_, library): &(usize, &Library)| {
+        clock.library_ns(library) > 0.0 || !library.is_application && library.calls > 0
+    };
     let mut shown: Vec<_> = report.libraries.iter().enumerate().filter(is_seen).collect();
     if clock == Clock::Cpu {
         shown.sort_by(|(_, a), (_, b)| b.on_cpu_ns.total_cmp(&a.on_cpu_ns));

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { csvOf, marked, written } from "../../assets/script/values.mjs";
+import { csvOf, marked, piecesOf, written } from "../../assets/script/values.mjs";
 
 test("what is not exact says so", () => {
   const self = { name: "self", kind: "time", mark: ["plus-minus", 1] };
@@ -21,4 +21,10 @@ test("CSV is quoted, and has numbers as they are", () => {
   const columns = [[{ name: "function", kind: "text" }, 0], [{ name: "self", kind: "time" }, 2]];
   assert.equal(csvOf(columns, [['a,"b"', "left out", 1234567], ["c", "", null]]),
     'function,self (ns)\r\n"a,""b""",1234567\r\nc,\r\n');
+});
+
+test("names are broken after words, and never between colons", () => {
+  assert.deepEqual(piecesOf("std::vector<a::b>::push_back"), ["std::", "vector<a::", "b>::", "push_", "back"]);
+  for (const name of ["__libc", "a::", "::", "", "write"]) assert.equal(piecesOf(name).join(""), name);
+  assert.deepEqual(piecesOf("write"), ["write"]);
 });

@@ -134,6 +134,20 @@ fn a_report_that_went_through_json_is_the_same() {
     assert!(page(&back).expect("a page") == page(&made_up()).expect("a page"));
 }
 
+/// Samples are few: what they did not find took some time, too.
+#[test]
+fn no_processor_time_is_told_of_what_no_sample_found() {
+    let mut report = made_up();
+    assert!(report.processor.is_some());
+    report.libraries.iter_mut().for_each(|library| library.on_cpu_ns = 0.0);
+    let text = page(&report).expect("a page");
+    let tables = text.split("aria-label=\"Time by library\"").skip(1);
+    let tables: Vec<&str> = tables.filter_map(|rest| rest.split("</table>").next()).collect();
+    let of_processor = tables.iter().find(|table| table.contains("processor")).expect("a table");
+    assert!(of_processor.contains("libz.so.1"), "{of_processor}");
+    assert!(!of_processor.contains(">0 ns<") && !of_processor.contains(">0 %<"), "{of_processor}");
+}
+
 #[test]
 fn flame_graphs_are_drawn_and_so_are_differences() {
     let flame = |name: &str, kind| Flame { name: name.into(), on_cpu: false, kind };
@@ -152,4 +166,9 @@ fn flame_graphs_are_drawn_and_so_are_differences() {
     let flame = pictures.iter().find(|picture| picture.name == "flame").expect("a flame graph");
     assert!(flame.chart.png(640).expect("a PNG").starts_with(b"\x89PNG"));
     golden("flame.svg", flame.chart.svg());
+    // The box of all would be the lightest thing in the dark theme.
+    let all = flame.chart.svg().split("<title>all").nth(1).expect("a box of all");
+    let colour = all.split("fill=\"").nth(1).and_then(|rest| rest.split('"').next());
+    let darkened = format!("rect[fill='{}'] {{ fill: #2b3038 }}", colour.expect("a colour"));
+    assert!(text.contains(&darkened), "{darkened}");
 }
