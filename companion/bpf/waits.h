@@ -402,6 +402,23 @@ INLINE void settle_wait(struct state *state, s64 result)
 	add_wait(state, bpf_get_current_task_btf());
 }
 
+/* mmap, mprotect, munmap, brk, mremap, madvise */
+INLINE int maps_memory(s64 syscall)
+{
+	return (syscall >= 9 && syscall <= 12) || syscall == 25 || syscall == 28;
+}
+
+/* Whether a thread may give this one of its process the right to change or to read the memory map: one that changes it, or, where nothing
+ * else can have been waited for, one that has a page fault. (The registers don't tell a fault from an interrupt, and a fault, mmap and
+ * madvise may also wait for a disk.) */
+INLINE int can_hand_map(struct wait_key *wait, s64 syscall)
+{
+	if (wait->syscall != NO_SYSCALL && !maps_memory(wait->syscall))
+		return 0;
+	return maps_memory(syscall) ||
+	       (syscall == -1 && wait->syscall != NO_SYSCALL && wait->syscall != 9 && wait->syscall != 28);
+}
+
 /* Whether a syscall of the running task's can be what ends this wait. An interrupt that comes at that moment finds the same task; but mostly one
  * that does something else. (The kernel's own count of interrupts under way is a variable that a program can't reach on all kernels. And
  * what is sent through the loopback device is received in an interrupt of the sender's.) */
@@ -471,7 +488,8 @@ static __attribute__((noinline)) int note_waker(struct state *state)
 		wait->waker_kind = current->pid ? WAKER_KERNEL : WAKER_INTERRUPT;
 		return 0;
 	}
-	if (!can_wake(wait, READ(registers, orig_ax), READ(registers, di), READ(registers, si), current->flags & PF_EXITING)) {
+	if (!can_wake(wait, READ(registers, orig_ax), READ(registers, di), READ(registers, si), current->flags & PF_EXITING) &&
+	    !(waker && waker->process == state->process && can_hand_map(wait, READ(registers, orig_ax)))) {
 		wait->waker_kind = WAKER_INTERRUPT;
 		return 0;
 	}
