@@ -182,6 +182,8 @@ impl<'a> Run<'a> {
         Purpose::from_wait(&Seen {
             syscall: row.number,
             symbol,
+            by_own_process: row.waker_kind == WAKER_THREAD
+                && self.by_began.get(&(row.waker_pid, row.waker_began_ns)) == Some(&process),
             is_owned: row.holder != 0,
             file,
             variable: &variable,
