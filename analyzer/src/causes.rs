@@ -3,6 +3,7 @@
 
 mod path_wait;
 mod purpose;
+mod python_joins;
 mod resolve;
 
 use std::collections::{BTreeMap, HashMap};
