@@ -9,8 +9,6 @@ use std::collections::{HashMap, HashSet};
 
 use chase_recorder::syscalls::{CauseRow as Recorded, WAKER_THREAD};
 
-use super::NamingPlaces;
-use super::resolve::Run;
 use crate::common_time::CommonTime;
 use crate::image::Image;
 
@@ -19,6 +17,16 @@ const RELEASES: &str = "PyThread_release_lock";
 const OF_PROGRAM: &[&str] = &["lock_PyThread_release_lock", "lock_release", "rlock_release"];
 /// After the lock is released, a thread hardly runs.
 const ENDS_WITHIN_NS: u64 = 1_000_000;
+
+/// What is known of a process.
+pub(super) trait Known {
+    /// The function that a thread waits in.
+    fn symbol(&self, process: usize, row: &Recorded) -> Option<&str>;
+    /// The functions at a return address, what was inlined first.
+    fn functions(&self, process: usize, avma: u64) -> Vec<String>;
+    /// When a thread ended.
+    fn end_ns(&self, process: usize, tid: u32) -> Option<u64>;
+}
 
 /// Who waited for which word of memory, until which thread woke it.
 pub(super) type Join = (u32, u64, u32);
@@ -29,10 +37,9 @@ pub(super) fn join(row: &Recorded) -> Join {
 
 /// Finds the joins among the long waits of a process. Times are put on the clock of the run, which starts at `start`.
 pub(super) fn find(
-    run: &Run<'_>,
+    run: &dyn Known,
     image: (usize, &Image),
     (time, start): (&CommonTime, u64),
-    naming: &dyn NamingPlaces,
 ) -> HashSet<Join> {
     let (process, image) = image;
     let mut joins = HashSet::new();
@@ -50,8 +57,7 @@ pub(super) fn find(
     }
     let releases_once = |(site, wakers): (u64, HashMap<u32, u64>)| {
         let is_once = || {
-            let functions = run.address(process, site).map(|at| naming.functions(process, &at));
-            let functions = functions.unwrap_or_default();
+            let functions = run.functions(process, site);
             functions.iter().any(|name| name == RELEASES)
                 && !functions.iter().any(|name| OF_PROGRAM.contains(&&**name))
         };

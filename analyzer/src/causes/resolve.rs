@@ -9,7 +9,7 @@ use chase_recorder::syscalls::{
 };
 
 use super::purpose::{Seen, is_parked};
-use super::python_joins::{self, Join, join};
+use super::python_joins::{self, Join, Known, join};
 use super::{
     Key, NamingPlaces, PartyKey, PartyKind, PartySums, PathWait, Purpose, Sums, WaitObject, add,
 };
@@ -116,25 +116,13 @@ impl<'a> Run<'a> {
         let time = CommonTime::new(images);
         if let Some(start) = long_waits::start(images, analysis, &time) {
             for image in images.iter().enumerate() {
-                let joins = python_joins::find(&run, image, (&time, start), naming);
+                let joins = python_joins::find(&run, image, (&time, start));
                 if let Some(of_image) = &mut run.images[image.0] {
                     of_image.joins = joins;
                 }
             }
         }
         run
-    }
-
-    /// The API that a thread waits in.
-    pub(super) fn symbol(&self, process: usize, row: &Recorded) -> Option<&str> {
-        let (_, api) = self.place(process, row.context_ref, row.tid);
-        api.map(|api| &*self.analysis.apis[api as usize].symbol)
-    }
-
-    /// When a thread ended.
-    pub(super) fn end_ns(&self, process: usize, tid: u32) -> Option<u64> {
-        let (thread, _) = self.place(process, 0, tid);
-        Some(self.analysis.threads.get(thread? as usize)?.end_ns.0)
     }
 
     fn is_join(&self, process: usize, row: &Recorded) -> bool {
@@ -380,6 +368,23 @@ impl<'a> Run<'a> {
             () => row.object,
         };
         self.address(process, start).map_or(WaitObject::None, WaitObject::Memory)
+    }
+}
+
+impl Known for Run<'_> {
+    fn symbol(&self, process: usize, row: &Recorded) -> Option<&str> {
+        let (_, api) = self.place(process, row.context_ref, row.tid);
+        api.map(|api| &*self.analysis.apis[api as usize].symbol)
+    }
+
+    fn functions(&self, process: usize, avma: u64) -> Vec<String> {
+        let address = self.address(process, avma);
+        address.map_or_else(Vec::new, |address| self.naming.functions(process, &address))
+    }
+
+    fn end_ns(&self, process: usize, tid: u32) -> Option<u64> {
+        let (thread, _) = self.place(process, 0, tid);
+        Some(self.analysis.threads.get(thread? as usize)?.end_ns.0)
     }
 }
 
