@@ -19,9 +19,9 @@ use crate::analysis::Analysis;
 use crate::common_time::CommonTime;
 use crate::groups::Groups;
 use crate::image::Image;
-use crate::long_waits;
 use crate::overhead;
 use crate::rows::ObjectRow;
+use crate::run_start::start;
 use crate::syscalls::Places;
 
 /// `futex(2)`.
@@ -114,7 +114,7 @@ impl<'a> Run<'a> {
         }
         let mut run = Self { analysis, groups, naming, images: of_images, by_began, by_pid };
         let time = CommonTime::new(images);
-        if let Some(start) = long_waits::start(images, analysis, &time) {
+        if let Some(start) = start(images, analysis, &time) {
             for image in images.iter().enumerate() {
                 let joins = python_joins::find(&run, image, (&time, start));
                 if let Some(of_image) = &mut run.images[image.0] {
