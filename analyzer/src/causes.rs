@@ -4,6 +4,7 @@
 mod connections;
 mod path_wait;
 mod purpose;
+mod python_joins;
 mod resolve;
 
 use std::collections::{BTreeMap, HashMap};

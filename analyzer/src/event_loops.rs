@@ -21,7 +21,8 @@ use crate::clock::Ns;
 use crate::common_time::CommonTime;
 use crate::groups::Groups;
 use crate::image::Image;
-use crate::long_waits::{self, LongWait, OffCpuTimes};
+use crate::long_waits::{LongWait, OffCpuTimes};
+use crate::run_start::start;
 use crate::spans::{Span, common_ns, parts_ns};
 
 /// Shorter turns are noticed by nobody: clients wait about as long for a network.
@@ -149,7 +150,7 @@ pub(crate) fn event_loops(
 ) -> Vec<EventLoop> {
     let run = Run::new(images, analysis, groups, naming);
     let time = CommonTime::new(images);
-    let start = long_waits::start(images, analysis, &time).unwrap_or_default();
+    let start = start(images, analysis, &time).unwrap_or_default();
     let mut loops = Vec::new();
     for (process, image) in images.iter().enumerate() {
         let Some(file) = &image.syscalls else { continue };

@@ -177,7 +177,7 @@ pub fn findings(
     for finding in &mut found {
         finding.called_back = evidence.called_back(finding);
     }
-    let mut found = locks::each_once(claimed_once(without_turns(found)));
+    let mut found = locks::each_once(claimed_once(&evidence, without_turns(found)));
     found.sort_by_key(|finding| (std::cmp::Reverse(finding.saves_ns), finding.group));
     found.truncate(MOST);
     for finding in &mut found {
@@ -210,7 +210,7 @@ fn without_turns(found: Vec<Finding>) -> Vec<Finding> {
 }
 
 /// Removes findings that another finding explains better.
-fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
+fn claimed_once(evidence: &Evidence<'_>, found: Vec<Finding>) -> Vec<Finding> {
     use FindingKind as Kind;
     let is_said = |finding: &Finding, better: fn(&Kind) -> bool, same_api: bool| {
         found.iter().any(|other| {
@@ -259,6 +259,10 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
         let is_work = |other: &Finding| matches!(other.kind, Kind::UnevenWork { .. });
         found.iter().any(|other| is_work(other) && other.group == group)
     };
+    let has_lock = |group: u32| {
+        let is_lock = |other: &Finding| matches!(other.kind, Kind::SerialisingLock { .. });
+        found.iter().any(|other| is_lock(other) && other.group == group)
+    };
     let is_needed = |finding: &Finding| {
         match finding.kind {
             Kind::SlowFirstCall { .. } | Kind::RareSlowCalls { .. }
@@ -283,6 +287,12 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
             }
             // (Of threads that are started for each round, the last one ends last.)
             Kind::LastToEnd { .. } if is_uneven(finding.group) => false,
+            // The lock is told.
+            Kind::LastToEnd { .. }
+                if has_lock(finding.group) && ends::is_late_by_locks(evidence, finding) =>
+            {
+                false
+            }
             Kind::LastToEnd { .. } => !is_said(
                 finding,
                 |kind| {
@@ -317,6 +327,17 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
                         && has_it.is_some_and(|party| party.group == Some(other.group))
                 })
             }
+            // Who maps memory again and again waits for the map in these calls, too: the larger of both is told.
+            Kind::MemoryMapLock { .. } => !found.iter().any(|other| {
+                matches!(other.kind, Kind::MappingChurn { .. })
+                    && other.group == finding.group
+                    && other.saves_ns >= finding.saves_ns
+            }),
+            Kind::MappingChurn { .. } => !found.iter().any(|other| {
+                matches!(other.kind, Kind::MemoryMapLock { .. })
+                    && other.group == finding.group
+                    && other.saves_ns > finding.saves_ns
+            }),
             // Where that is known to be a lock, a barrier or a queue, it is said better.
             Kind::MutualWaits { .. } => {
                 let is_explained = found.iter().any(|other| {
@@ -325,6 +346,7 @@ fn claimed_once(found: Vec<Finding>) -> Vec<Finding> {
                         Kind::SerialisingLock { .. }
                             | Kind::AllocatorContention { .. }
                             | Kind::InterpreterLock { .. }
+                            | Kind::MemoryMapLock { .. }
                             | Kind::LateAtBarrier { .. }
                             | Kind::BarrierStraggler { .. }
                     );

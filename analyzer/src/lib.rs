@@ -113,6 +113,7 @@ mod packed;
 mod roles;
 mod rows;
 mod run;
+mod run_start;
 mod sampled;
 mod shelf;
 mod since;

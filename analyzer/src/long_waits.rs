@@ -6,10 +6,10 @@ use chase_recorder::syscalls::{CauseRow as Recorded, NO_CAUSE, NO_SYSCALL};
 use crate::address::CodeAddress;
 use crate::analysis::Analysis;
 use crate::causes::{NamingPlaces, PathWait, Run};
-use crate::clock::Ticks;
 use crate::common_time::CommonTime;
 use crate::groups::Groups;
 use crate::image::Image;
+use crate::run_start::start;
 use crate::spans::Span;
 
 /// A wait of a millisecond or more. Times are in ns since the start of the run.
@@ -127,13 +127,4 @@ pub(crate) fn long_waits(
         own.preempted.sort_unstable();
     }
     of_threads
-}
-
-/// Returns the time at which the run started.
-pub(crate) fn start(images: &[Image], analysis: &Analysis, time: &CommonTime) -> Option<u64> {
-    let row = analysis.threads.first()?;
-    let image = images.get(row.process)?;
-    let mut threads = image.recording.threads();
-    let record = *threads.find(|thread| thread.record().index == row.thread)?.record();
-    Some(time.of_ticks(image, Ticks(record.start_ticks)).0.saturating_sub(row.start_ns.0))
 }

@@ -12,8 +12,8 @@ use crate::clock::Ns;
 use crate::common_time::CommonTime;
 use crate::groups::{Groups, Unnamed};
 use crate::image::Image;
-use crate::long_waits;
 use crate::on_cpu::name_outside;
+use crate::run_start::start;
 
 /// A sample with its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -50,7 +50,7 @@ pub(crate) fn timed_samples(
     }
     let run = Run::new(images, analysis, groups, &Unnamed);
     let time = CommonTime::new(images);
-    let Some(start) = long_waits::start(images, analysis, &time) else { return of_threads };
+    let Some(start) = start(images, analysis, &time) else { return of_threads };
     let objects: HashMap<&str, u32> =
         (0..).zip(&analysis.objects).map(|(number, row)| (&*row.path, number)).collect();
     for (process, file) in files() {

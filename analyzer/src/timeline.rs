@@ -251,6 +251,7 @@ fn blocked(long: LongWait) -> BlockedSpan {
             | Purpose::WriteLock
             | Purpose::Allocator
             | Purpose::Interpreter
+            | Purpose::MemoryMap
             | Purpose::Condition
             | Purpose::Barrier
             | Purpose::Join => SpanCause::Threads,

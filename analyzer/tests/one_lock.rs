@@ -9,9 +9,15 @@ use chase_analyzer::{FindingKind, Purpose};
 use pool::{MS, Outcome, Pool};
 
 const FUTEX: u32 = 202;
+const MUNMAP: u32 = 11;
 
 /// Two threads of different groups that hold each other up, the first for longer, at these locks.
 fn run(locks: [u64; 2]) -> Outcome {
+    run_in(FUTEX, locks)
+}
+
+/// The same, in this system call.
+fn run_in(number: u32, locks: [u64; 2]) -> Outcome {
     let mut pool = Pool::new();
     let threads = [("first", 0x300), ("second", 0x400)].map(|(name, routine)| {
         let thread = pool.thread(name, routine);
@@ -24,21 +30,21 @@ fn run(locks: [u64; 2]) -> Outcome {
     pool.finish_seen(|refs| {
         let mut seen = SyscallsBuilder::new(pid);
         let began_ns = seen.header.began_ns;
-        for (number, (thread, other)) in
+        for (of, (thread, other)) in
             [(threads[0], threads[1]), (threads[1], threads[0])].into_iter().enumerate()
         {
             seen.cause(CauseRow {
                 context_ref: refs[thread.0 as usize][1],
                 tid: pid + thread.0,
-                number: FUTEX,
-                object: locks[number],
-                holder: pid + other.0,
+                number,
+                object: locks[of],
+                holder: if number == FUTEX { pid + other.0 } else { 0 },
                 waker_kind: WAKER_THREAD,
                 waker: pid + other.0,
                 waker_pid: pid,
                 waker_began_ns: began_ns,
                 waits: 10,
-                total_ns: [500, 300][number] * MS,
+                total_ns: [500, 300][of] * MS,
                 max_ns: 60 * MS,
                 ..bytemuck::Zeroable::zeroed()
             });
@@ -55,6 +61,14 @@ fn a_lock_is_told_once() {
     let [other] = **others else { panic!("{finding:#?}") };
     let members = |group: u32| &*outcome.groups.rows[group as usize].members;
     assert_eq!((members(finding.group), members(other)), (&[1][..], &[2][..]));
+}
+
+#[test]
+fn the_memory_map_is_told_once() {
+    let outcome = run_in(MUNMAP, [0; 2]);
+    let [finding] = &*outcome.findings else { panic!("{:#?}", outcome.findings) };
+    let FindingKind::MemoryMapLock { others, .. } = &finding.kind else { panic!("{finding:#?}") };
+    assert_eq!((finding.group == others[0], others.len()), (false, 1));
 }
 
 #[test]

@@ -136,6 +136,7 @@ pub(crate) fn awaited(report: &Report, row: &CauseRow) -> String {
         names.all(|name| name.as_ref() == Some(&first)).then_some(first)
     };
     let end = match row.purpose {
+        Purpose::MemoryMap => Some("the memory map".to_owned()),
         Purpose::Join => one(&|group| format!("the end of {}", group.label)),
         Purpose::Child => {
             // `wait4` and `waitid`; `vfork` and its like wait until the child runs its program.

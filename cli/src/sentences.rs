@@ -4,6 +4,7 @@ mod again;
 mod called_back;
 mod command;
 mod ends;
+mod locks;
 mod stages;
 mod starts;
 mod uses;
@@ -81,11 +82,12 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
             (
                 format!("{who} {verb} slower than the others"),
                 format!(
-                    ": {} {place}, the median thread {}{rate}{}{}",
+                    ": {} {place}, the median thread {}{rate}{}{}{}",
                     elapsed(useful_ns.0),
                     elapsed(median_ns.0),
                     why::in_words(report, finding, *why),
                     why::elsewhere(finding, *useful_ns, *median_ns),
+                    ends::joined(report, finding),
                 ),
             )
         }
@@ -181,19 +183,8 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 cause(report, finding, Some(*all_wait_ns)),
             ),
         ),
-        FindingKind::InterpreterLock { all_wait_ns, of_lifetime, others, .. } => (
-            format!(
-                "{} wait for the Python interpreter, which one thread has at a time (GIL)",
-                the_threads(&group.label),
-            ),
-            format!(
-                ": {} of their time, {} together{}{}",
-                percent(*of_lifetime),
-                elapsed(all_wait_ns.0),
-                because(report, finding),
-                too(report, others),
-            ),
-        ),
+        FindingKind::InterpreterLock { .. } => locks::interpreter(report, finding),
+        FindingKind::MemoryMapLock { .. } => locks::memory_map(report, finding),
         FindingKind::LimitingStage { .. } => stages::limiting(report, finding),
         FindingKind::SleepingStage { .. } => again::sleeping(report, finding),
         FindingKind::MutualWaits { all_wait_ns, of_lifetime, of_threads, .. } => (

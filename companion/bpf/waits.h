@@ -1,7 +1,7 @@
 /* What threads wait for, and who ends that. */
 #pragma once
 
-#include "state.h"
+#include "wakers.h"
 
 #define UNIT 128
 
@@ -22,9 +22,6 @@ INLINE u32 context_of(struct state *state)
 }
 
 #define NR_READ 0
-#define NR_FUTEX 202
-#define NR_NANOSLEEP 35
-#define NR_CLOCK_NANOSLEEP 230
 #define NR_IO_URING_ENTER 426
 #define IORING_ENTER_GETEVENTS 1
 #define IORING_ENTER_REGISTERED_RING 16
@@ -38,7 +35,6 @@ INLINE u32 context_of(struct state *state)
 #define LISTENS 10 /* state of a socket: TCP_LISTEN, of all kinds of connections */
 #define PF_KTHREAD 0x00200000
 #define PF_EXITING 0x4
-#define FUTEX_COMMAND 0x7f
 #define FUTEX_LOCK_PI 6
 #define FUTEX_LOCK_PI2 13
 #define FUTEX_OWNER 0x3fffffff
@@ -402,41 +398,6 @@ INLINE void settle_wait(struct state *state, s64 result)
 	add_wait(state, bpf_get_current_task_btf());
 }
 
-/* Whether a syscall of the running task's can be what ends this wait. An interrupt that comes at that moment finds the same task; but mostly one
- * that does something else. (The kernel's own count of interrupts under way is a variable that a program can't reach on all kernels. And
- * what is sent through the loopback device is received in an interrupt of the sender's.) */
-INLINE int can_wake(struct wait_key *wait, s64 syscall, u64 first, u32 operation, u32 exiting)
-{
-	/* Who sleeps is woken by time, or by a signal. */
-	if (wait->syscall == NR_NANOSLEEP || wait->syscall == NR_CLOCK_NANOSLEEP)
-		return syscall == 62 || syscall == 200 || syscall == 234 || syscall == 424;
-	if (exiting)
-		return 1;
-	switch (syscall) {
-	case NR_FUTEX:
-		if (wait->syscall != NR_FUTEX)
-			return 0;
-		switch (operation & FUTEX_COMMAND) {
-		case 1: case 7: case 10: /* wake */
-			return first == wait->object;
-		case 3: case 4: case 5: case 12: /* two futexes */
-			return 1;
-		}
-		return 0;
-	case 60: case 231: /* exit, exit_group */
-	case 62: case 200: case 234: case 424: /* kill and its like */
-		return 1;
-	case 56: case 57: case 58: case 59: case 435: /* clone, fork, vfork, execve */
-	case 322: /* execveat */
-	case 1: case 3: case 18: case 20: case 32: case 33: case 40: case 42: case 43: case 44: case 46: case 48: case 72:
-	case 73: case 233: case 275: case 276: case 278: case 286: case 288: case 292: case 296: case 307: case 326: case 426:
-	case 436:
-	case 0: case 17: case 19: case 45: case 47: case 299: /* a reader makes room for who writes */
-		return wait->syscall != NR_FUTEX;
-	}
-	return 0;
-}
-
 /* A mutex that was handed on meanwhile: its last holder gives it away. If that has waited since, it was there that it had the mutex. */
 INLINE void note_last_holder(struct state *state, struct state *waker)
 {
@@ -471,7 +432,8 @@ static __attribute__((noinline)) int note_waker(struct state *state)
 		wait->waker_kind = current->pid ? WAKER_KERNEL : WAKER_INTERRUPT;
 		return 0;
 	}
-	if (!can_wake(wait, READ(registers, orig_ax), READ(registers, di), READ(registers, si), current->flags & PF_EXITING)) {
+	if (!can_wake(wait, READ(registers, orig_ax), READ(registers, di), READ(registers, si), current->flags & PF_EXITING) &&
+	    !(waker && waker->process == state->process && can_hand_map(wait, READ(registers, orig_ax)))) {
 		wait->waker_kind = WAKER_INTERRUPT;
 		return 0;
 	}

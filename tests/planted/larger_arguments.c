@@ -2,6 +2,7 @@
 // cause: slow-threads
 // also: too-many-threads
 // group: worker
+// site: run_threads planted.h
 // says: memset
 // says: more to do in each call: 3
 // says: as many calls, 2000

@@ -2,6 +2,7 @@
 // cause: slow-threads
 // also: too-many-threads
 // group: worker
+// site: run_threads planted.h
 // says: snprintf
 // says: (2400 calls against 800)
 #include "planted.h"

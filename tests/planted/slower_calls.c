@@ -2,6 +2,7 @@
 // cause: slow-threads
 // also: too-many-threads
 // group: worker
+// site: run_threads planted.h
 // says: snprintf
 // says: for each call against
 // says: as many calls, 800

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use chase_tests::compile::Build;
 use chase_tests::planted;
+use chase_tests::planted::Answer;
 use chase_tests::report::{document, json};
 use chase_tests::steal::attempts;
 use chase_tests::tagged::{Tagged, companion};
@@ -187,6 +188,34 @@ fn nobody_ends_a_wait_whose_time_is_over() {
             }
         }
     }
+}
+
+/// Python joins by a lock, and its events are locks, too: only the ends of threads are joins.
+#[test]
+fn who_joins_a_thread_of_python_waits_for_its_end() {
+    let source = "calm_joins.py";
+    let Some(_) = companion(source) else { return };
+    let Some(trial) = planted::trial(source, &Answer::of(source)) else { return };
+    let trial = trial.hooked_env("CHASE_SYSCALLS", "require");
+    assert!(trial.hooked().status.success());
+    let _ = Tagged::finished(&trial.output());
+    let truth = std::fs::read_to_string(trial.work().join("truth")).expect("the truth");
+    let told = |what: &str| {
+        let line = truth.lines().find_map(|line| line.strip_prefix(what));
+        line.expect("a time").trim().parse::<f64>().expect("a number")
+    };
+    let document = document(&trial.output(), "waits");
+    let rows = document["causes"].as_array().expect("rows");
+    let is_main = |row: &&Value| text(row, "group").starts_with("main");
+    let of = |is_join: bool| {
+        let semaphores =
+            rows.iter().filter(is_main).filter(|row| text(row, "function").starts_with("sem_"));
+        let rows = semaphores.filter(|row| (text(row, "purpose") == "join") == is_join);
+        rows.map(|row| number(&row["wait_ns"])).sum::<f64>()
+    };
+    assert!(of(true) <= 1.02 * told("join_ns"), "{rows:#?}");
+    assert!(of(true) >= 0.8 * told("join_ns"), "{rows:#?}");
+    assert!(of(false) >= 0.8 * told("event_ns"), "{rows:#?}");
 }
 
 #[test]

@@ -15,6 +15,7 @@ planted! {
     a_convoy: "convoy.c",
     a_convoy_in_cpp: "convoy.cpp",
     a_convoy_in_rust: "convoy.rs",
+    a_lock_that_each_takes_once: "convoy_once.c",
     a_convoy_on_the_heap: "convoy_heap.c",
     a_convoy_on_the_heap_in_rust: "convoy_heap.rs",
     a_convoy_in_python: "convoy.py",
@@ -154,6 +155,8 @@ planted! {
     a_message_in_pieces: "message_in_pieces.c",
     threads_of_each_pass_of_which_one_has_more_to_do: "uneven_passes.cpp",
     sleeps_that_a_run_is_made_of: "settle.cpp",
+    answers_that_come_by_the_clock: "late_answers.cpp",
+    calm_joins: "calm_joins.py",
 }
 
 /// What `chase report findings` says of a program; `None` where it can't be watched here.
@@ -171,6 +174,15 @@ fn what_a_run_is_made_of_is_said_where_nothing_is_wrong() {
     let Some(said) = findings_of("settle.cpp") else { return };
     let expected = "Most of the run's length is a wait: main of settle waits in nanosleep at Supervisor::launch settle.cpp:";
     assert!(said.contains(expected) && said.contains(", 4 times, "), "{said}");
+}
+
+/// So is a wait for others that lasts until its limit of time, and who waits for that.
+#[test]
+fn that_nobody_ends_a_wait_before_its_limit_is_said() {
+    let Some(said) = findings_of("late_answers.cpp") else { return };
+    let waits = "Server::serve waits in pthread_cond_clockwait";
+    let late = "until its limit of time, since nobody ends it earlier, while main of late_answers waits for it ";
+    assert!(said.contains(waits) && said.contains(late), "{said}");
 }
 
 /// Whether programs could run at once that a script starts one after the other, nobody can see; but that they don't is said.

@@ -10,6 +10,7 @@ planted! {
     more_threads_than_processors_for_tiles: "too_many_tiles.cpp",
     a_contended_arena: "allocator.c",
     memory_mapped_again_and_again: "mapping_churn.c",
+    threads_that_change_the_memory_map: "memory_map.c",
     the_interpreter_lock: "gil.py",
     memory_mapped_again_and_again_in_cpp: "mapping_churn.cpp",
     large_memory_mapped_again: "mapping_large.c",

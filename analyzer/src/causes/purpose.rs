@@ -47,6 +47,8 @@ pub enum Purpose {
     File,
     /// A page of memory.
     Page,
+    /// The map of the process's memory, which one thread changes at a time.
+    MemoryMap,
     /// Something else.
     Other,
 }
@@ -57,6 +59,8 @@ pub(super) struct Seen<'a> {
     pub(super) syscall: u32,
     /// The API, or empty.
     pub(super) symbol: &'a str,
+    /// Whether a thread of the same process ended it.
+    pub(super) by_own_process: bool,
     /// Whether it is for a mutex whose owner was seen.
     pub(super) is_owned: bool,
     /// The file.
@@ -121,6 +125,8 @@ impl Purpose {
             // A `vfork`, and a `clone` like it, lasts until the child has no more need of its parent's memory.
             56 | 58 | 61 | 247 | 435 => Self::Child,
             26 | 74 | 75 | 162 | 277 | 306 => Self::Sync,
+            // Nothing else that changes memory, or has a page fault, waits for a thread of the process.
+            9..=12 | 25 | 28 | u32::MAX if seen.by_own_process => Self::MemoryMap,
             u32::MAX => Self::Page,
             _ => match seen.file {
                 Some(name) if name.starts_with("socket ") => Self::Network,
@@ -192,7 +198,12 @@ impl Purpose {
     pub fn is_lock(self) -> bool {
         matches!(
             self,
-            Self::Lock | Self::ReadLock | Self::WriteLock | Self::Allocator | Self::Interpreter
+            Self::Lock
+                | Self::ReadLock
+                | Self::WriteLock
+                | Self::Allocator
+                | Self::Interpreter
+                | Self::MemoryMap
         )
     }
 }

@@ -1,6 +1,6 @@
 //! Resolves references, thread ids and addresses in files.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chase_recorder::reader::Object;
 use chase_recorder::syscalls::{
@@ -9,16 +9,19 @@ use chase_recorder::syscalls::{
 };
 
 use super::purpose::{Seen, is_parked};
+use super::python_joins::{self, Join, Known, join};
 use super::{
     Key, NamingPlaces, PartyKey, PartyKind, PartySums, PathWait, Purpose, Sums, WaitObject, add,
 };
 use crate::address::CodeAddress;
 use crate::address_map::AddressMap;
 use crate::analysis::Analysis;
+use crate::common_time::CommonTime;
 use crate::groups::Groups;
 use crate::image::Image;
 use crate::overhead;
 use crate::rows::ObjectRow;
+use crate::run_start::start;
 use crate::syscalls::Places;
 
 /// `futex(2)`.
@@ -51,6 +54,8 @@ pub(crate) struct Run<'a> {
 /// An image that was watched: its threads and contexts by number in the analysis.
 struct OfImage {
     in_condition: u64,
+    /// Waits for ends of threads that only time tells.
+    joins: HashSet<Join>,
     places: Places,
     addresses: AddressMap,
 }
@@ -100,9 +105,28 @@ impl<'a> Run<'a> {
                 IN_NEW_CONDITION => IN_NEW_CONDITION,
                 _ => IN_CONDITION,
             };
-            of_images.push(Some(OfImage { in_condition, places, addresses }));
+            of_images.push(Some(OfImage {
+                in_condition,
+                joins: HashSet::new(),
+                places,
+                addresses,
+            }));
         }
-        Self { analysis, groups, naming, images: of_images, by_began, by_pid }
+        let mut run = Self { analysis, groups, naming, images: of_images, by_began, by_pid };
+        let time = CommonTime::new(images);
+        if let Some(start) = start(images, analysis, &time) {
+            for image in images.iter().enumerate() {
+                let joins = python_joins::find(&run, image, (&time, start));
+                if let Some(of_image) = &mut run.images[image.0] {
+                    of_image.joins = joins;
+                }
+            }
+        }
+        run
+    }
+
+    fn is_join(&self, process: usize, row: &Recorded) -> bool {
+        self.images[process].as_ref().is_some_and(|image| image.joins.contains(&join(row)))
     }
 
     pub(super) fn add(&self, process: usize, row: &Recorded, sums: &mut HashMap<Key, Sums>) {
@@ -163,6 +187,9 @@ impl<'a> Run<'a> {
         site: Option<&CodeAddress>,
         object: &WaitObject,
     ) -> Purpose {
+        if self.is_join(process, row) {
+            return Purpose::Join;
+        }
         let symbol = api.map_or("", |api| &*self.analysis.apis[api as usize].symbol);
         let variable = || match object {
             WaitObject::Memory(address) => self.naming.variable(process, address),
@@ -182,6 +209,8 @@ impl<'a> Run<'a> {
         Purpose::from_wait(&Seen {
             syscall: row.number,
             symbol,
+            by_own_process: row.waker_kind == WAKER_THREAD
+                && self.by_began.get(&(row.waker_pid, row.waker_began_ns)) == Some(&process),
             is_owned: row.holder != 0,
             file,
             variable: &variable,
@@ -314,7 +343,7 @@ impl<'a> Run<'a> {
         let symbol = api.map_or("", |api| &*self.analysis.apis[api as usize].symbol);
         let symbol = symbol.trim_start_matches('_');
         let start = match () {
-            () if symbol.contains("join") => return WaitObject::None,
+            () if symbol.contains("join") || self.is_join(process, row) => return WaitObject::None,
             () if row.holder != 0 => row.object,
             () if matches!(symbol, "" | "syscall") => {
                 if let Some(site) = self.parked_at(process, row) {
@@ -339,6 +368,23 @@ impl<'a> Run<'a> {
             () => row.object,
         };
         self.address(process, start).map_or(WaitObject::None, WaitObject::Memory)
+    }
+}
+
+impl Known for Run<'_> {
+    fn symbol(&self, process: usize, row: &Recorded) -> Option<&str> {
+        let (_, api) = self.place(process, row.context_ref, row.tid);
+        api.map(|api| &*self.analysis.apis[api as usize].symbol)
+    }
+
+    fn functions(&self, process: usize, avma: u64) -> Vec<String> {
+        let address = self.address(process, avma);
+        address.map_or_else(Vec::new, |address| self.naming.functions(process, &address))
+    }
+
+    fn end_ns(&self, process: usize, tid: u32) -> Option<u64> {
+        let (thread, _) = self.place(process, 0, tid);
+        Some(self.analysis.threads.get(thread? as usize)?.end_ns.0)
     }
 }
 

@@ -13,6 +13,8 @@ const WORKED: f64 = 0.05;
 const SERVES: f64 = 0.5;
 /// The creator waits for at least this part of what the late thread does alone.
 const AWAITED: f64 = 0.5;
+/// A thread is late by locks if so much of the time is explained by them.
+const BY_LOCKS: f64 = 0.5;
 
 /// Finds the last of threads that run different functions. `found` are other findings: those of threads that run the same one
 /// among them.
@@ -41,7 +43,10 @@ fn last(evidence: &Evidence<'_>, late: &LateThread) -> Option<Finding> {
     {
         return None;
     }
-    let joins = joins(evidence, late)?;
+    let joins = match late.is_process {
+        true => of_parent(evidence, late)?,
+        false => joins(evidence, late.thread)?,
+    };
     if joins.max_ns() < AWAITED * saves_ns {
         return None;
     }
@@ -70,12 +75,20 @@ fn served_ns(evidence: &Evidence<'_>, group: u32, thread: u32) -> f64 {
     rows.filter(|span| span.thread == thread).map(|span| span.ns.as_f64()).sum()
 }
 
-/// The waits of the creator of a thread that this one ended; of a process, those of one of its parent's threads.
-fn joins<'a>(evidence: &Evidence<'a>, late: &LateThread) -> Option<Joint<'a>> {
-    if late.is_process {
-        return of_parent(evidence, late);
-    }
-    let thread = &evidence.analysis.threads[late.thread as usize];
+/// Whether the last of a group's threads has waited for locks for so much longer than the usual one that it is late by that.
+pub(super) fn is_late_by_locks(evidence: &Evidence<'_>, finding: &Finding) -> bool {
+    let rows = evidence.causes_of(finding.group).filter(|row| row.purpose.is_lock());
+    let waits = rows.collect::<Joint<'_>>().by_thread();
+    let of = |thread: &u32| waits.iter().find(|wait| wait.1 == *thread).map_or(0.0, |wait| wait.0);
+    let members = &evidence.groups.rows[finding.group as usize].members;
+    let mut all: Vec<f64> = members.iter().map(of).collect();
+    let own = finding.threads.first().map_or(0.0, of);
+    own - median(&mut all) >= BY_LOCKS * finding.saves_ns.as_f64()
+}
+
+/// The waits of the creator of a thread that this one ended, if there are such.
+pub(super) fn joins<'a>(evidence: &Evidence<'a>, last: u32) -> Option<Joint<'a>> {
+    let thread = &evidence.analysis.threads[last as usize];
     let creator = thread.creator?;
     let mut all = (0..).zip(&evidence.analysis.threads);
     let (creator, _) =
@@ -85,7 +98,7 @@ fn joins<'a>(evidence: &Evidence<'a>, late: &LateThread) -> Option<Joint<'a>> {
         let mut wakers = row.wakers.iter().flat_map(|waker| &waker.by_thread);
         (row.purpose == Purpose::Join || row.purpose.is_handover())
             && row.by_thread.iter().any(|span| span.thread == creator)
-            && wakers.any(|span| span.thread == late.thread)
+            && wakers.any(|span| span.thread == last)
     };
     Some(evidence.causes_of(its_group).filter(ended).collect())
 }

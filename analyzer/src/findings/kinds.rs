@@ -145,6 +145,17 @@ pub enum FindingKind {
         /// Other groups that wait for it, by number in [`Groups::rows`](crate::Groups::rows).
         others: Vec<u32>,
     },
+    /// Threads wait for the right to change, or to read, the map of their process's memory (in the kernel, `mmap_lock`).
+    MemoryMapLock {
+        /// The longest wait of one thread.
+        wait_ns: Ns,
+        /// Waits of all threads of the group.
+        all_wait_ns: Ns,
+        /// The same as a share of their lifetimes.
+        of_lifetime: f64,
+        /// Other groups that wait for it, by number in [`Groups::rows`](crate::Groups::rows).
+        others: Vec<u32>,
+    },
     /// Other groups wait for this one, which waits for no other: a slow producer, consumer, or stage of a pipeline.
     LimitingStage {
         /// Whether the others wait for the end of a parallel region of OpenMP, which these threads have a larger part of.

@@ -13,9 +13,9 @@ use crate::groups::GroupRow;
 /// Functions by which readers take a lock.
 const READ: &[&str] = &["pthread_rwlock_rdlock", "pthread_rwlock_timedrdlock"];
 
-/// The interpreter's lock, which consists of several words, has none.
+/// The interpreter's lock, which consists of several words, has none, nor has that of the memory map, which is the kernel's.
 fn key(row: &CauseRow) -> Option<LockKey> {
-    let is_one_word = row.purpose != Purpose::Interpreter;
+    let is_one_word = !matches!(row.purpose, Purpose::Interpreter | Purpose::MemoryMap);
     is_one_word.then(|| lock_key(&row.object, row.process)).flatten()
 }
 
@@ -26,6 +26,7 @@ pub(super) fn find(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -
         let kind = match row.purpose {
             Purpose::Allocator => 1,
             Purpose::Interpreter => 2,
+            Purpose::MemoryMap => 3,
             _ => 0,
         };
         of_kinds.entry(kind).or_default().entry(key(row)).or_default().rows.push(row);
@@ -65,6 +66,10 @@ fn lock(
         Purpose::Interpreter => {
             let others = Vec::new();
             FindingKind::InterpreterLock { wait_ns, all_wait_ns, of_lifetime, others }
+        }
+        Purpose::MemoryMap => {
+            let others = Vec::new();
+            FindingKind::MemoryMapLock { wait_ns, all_wait_ns, of_lifetime, others }
         }
         _ if joint.rows.iter().all(|row| row.purpose == Purpose::WriteLock)
             && readers_end(evidence, number, joint) =>
@@ -112,7 +117,8 @@ pub(super) fn each_once(found: Vec<Finding>) -> Vec<Finding> {
         match kept.iter_mut().find(|known| which(known) == lock).map(|known| &mut known.kind) {
             Some(
                 FindingKind::SerialisingLock { others, .. }
-                | FindingKind::InterpreterLock { others, .. },
+                | FindingKind::InterpreterLock { others, .. }
+                | FindingKind::MemoryMapLock { others, .. },
             ) => others.push(finding.group),
             _ => kept.push(finding),
         }
@@ -121,14 +127,23 @@ pub(super) fn each_once(found: Vec<Finding>) -> Vec<Finding> {
     rest
 }
 
-/// Which lock a finding is about, and whether that is the interpreter's, of which each process has one.
-fn which(finding: &Finding) -> Option<(bool, Option<LockKey>, usize)> {
+/// The locks of which each process has one, and all others.
+#[derive(PartialEq)]
+enum Which {
+    Interpreter,
+    MemoryMap,
+    Other(LockKey),
+}
+
+/// Which lock a finding is about, and of which process.
+fn which(finding: &Finding) -> Option<(Which, usize)> {
     let blame = finding.blame.as_ref()?;
     match finding.kind {
-        FindingKind::InterpreterLock { .. } => Some((true, None, blame.process)),
+        FindingKind::InterpreterLock { .. } => Some((Which::Interpreter, blame.process)),
+        FindingKind::MemoryMapLock { .. } => Some((Which::MemoryMap, blame.process)),
         FindingKind::SerialisingLock { .. } => {
             let key = lock_key(blame.object.as_ref()?, blame.process)?;
-            Some((false, Some(key), blame.process))
+            Some((Which::Other(key), blame.process))
         }
         _ => None,
     }

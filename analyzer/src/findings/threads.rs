@@ -74,7 +74,10 @@ pub(super) fn slow(
         let barriers = || evidence.causes_of(number).filter(|row| row.purpose == Purpose::Barrier);
         let blame = match kind {
             FindingKind::BarrierStraggler { .. } => barriers().collect::<Joint<'_>>().blame(),
-            _ => None,
+            // Where its creator waits for it.
+            _ => super::ends::joins(evidence, most.outlier.thread)
+                .filter(|joins| joins.max_ns() >= AWAITED * most.saves_ns)
+                .and_then(|joins| joins.blame()),
         };
         let finding = evidence.finding(number, threads, api, most.saves_ns, kind);
         found.push(Finding { blame, ..finding });

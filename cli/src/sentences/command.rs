@@ -27,6 +27,7 @@ pub(crate) fn command(report: &Report, finding: &Finding) -> String {
         | FindingKind::StarvedWriter { .. }
         | FindingKind::AllocatorContention { .. }
         | FindingKind::InterpreterLock { .. }
+        | FindingKind::MemoryMapLock { .. }
         | FindingKind::LateAtBarrier { .. }
         | FindingKind::MutualWaits { .. }
         | FindingKind::SlowPeer { .. }

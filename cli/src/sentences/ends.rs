@@ -36,6 +36,16 @@ pub(super) fn awaited(report: &Report, finding: &Finding) -> String {
     super::at(report, finding)
 }
 
+/// Where the slowest of slow threads is waited for, if its creator waits for it.
+pub(super) fn joined(report: &Report, finding: &Finding) -> String {
+    let place = finding.blame.as_ref().map_or_else(String::new, |_| awaited(report, finding));
+    match (&*place, &*finding.threads) {
+        ("", _) => place,
+        (_, [_]) => format!(", and is waited for{place}"),
+        _ => format!("; the slowest is waited for{place}"),
+    }
+}
+
 /// `, while it waits in usleep at load_shard (1.05 s)`, or runs in a function; nothing where that is not known.
 pub(super) fn meanwhile(report: &Report, finding: &Finding) -> String {
     let late = report.watched().late.iter();

@@ -22,7 +22,10 @@ impl Show for Findings {
     fn text(&self, report: &Report, terminal: Terminal, _: usize) -> anyhow::Result<String> {
         let text = text(report, terminal);
         if !text.is_empty() {
-            return Ok(text);
+            // What saves nothing does not say what the run's length is.
+            let saves = report.findings().iter().any(|finding| finding.saves_ns.0 > 0);
+            let waits = if saves { String::new() } else { path::mostly_waits(report) };
+            return Ok(text + &waits);
         }
         let nothing = format!(
             "Nothing stands out by the rules that chase looks for (docs/findings.md). \

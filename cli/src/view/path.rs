@@ -1,8 +1,12 @@
 //! The critical path: what the run's length is made of.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use chase_analyzer::{CriticalPath, Doing, Ns, PathPart, PathStep, PathWait, Runs, critical_path};
+use chase_analyzer::{
+    CauseRow, CodeAddress, CriticalPath, Doing, Ns, Party, PartyKind, PathPart, PathStep, PathWait,
+    Runs, critical_path,
+};
 use serde_json::{Map, Value};
 
 use super::{Show, left_out, legend};
@@ -80,13 +84,49 @@ pub(super) fn mostly_waits(report: &Report) -> String {
     let times =
         if steps == 1 { "once".to_owned() } else { format!("{} times", count(steps as u64)) };
     format!(
-        "Most of the run's length is a wait: {} waits in {}, {times}, {} together ({}): {}\n",
+        "Most of the run's length is a wait: {} waits in {}, {times}, {} together ({}){}: {}\n",
         report.groups().rows[part.group as usize].label,
         waits_at(report, wait),
         elapsed(ns.0),
         percent(of_run),
+        not_told(report, part.group, wait),
         view_command(report, "path"),
     )
+}
+
+/// That a wait for others lasts until its limit of time, if nobody ends it earlier; and who waits for that.
+fn not_told(report: &Report, group: u32, wait: &PathWait) -> String {
+    const NEARLY_ALL: f64 = 0.9;
+    if !wait.purpose.is_handover() {
+        return String::new();
+    }
+    let place = |site: Option<CodeAddress>| site.map(|site| (site.object, site.svma));
+    let here = (group, wait.api, place(wait.site));
+    let is_here = |row: &&CauseRow| (row.group, row.api, place(row.site)) == here;
+    let wakers = || report.causes().iter().filter(is_here).flat_map(|row| &row.wakers);
+    let sum =
+        |wakers: &mut dyn Iterator<Item = &Party>| wakers.map(|w| w.wait_ns.as_f64()).sum::<f64>();
+    let over = sum(&mut wakers().filter(|waker| waker.kind == PartyKind::Time));
+    if over < NEARLY_ALL * sum(&mut wakers()) {
+        return String::new();
+    }
+    let for_it = |row: &CauseRow| {
+        let is_of = |waker: &&Party| waker.kind == PartyKind::Thread && waker.group == Some(group);
+        let is_other = row.group != group && row.purpose.is_handover();
+        let ns = if is_other { sum(&mut row.wakers.iter().filter(is_of)) } else { 0.0 };
+        (row.group, ns)
+    };
+    let mut by_group: BTreeMap<u32, f64> = BTreeMap::new();
+    for (waiting, ns) in report.causes().iter().map(for_it) {
+        *by_group.entry(waiting).or_default() += ns;
+    }
+    let most = by_group.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    let meanwhile =
+        most.filter(|&(_, ns)| ns >= over / 2.0).map_or_else(String::new, |(of, ns)| {
+            let label = &report.groups().rows[of as usize].label;
+            format!(", while {label} waits for it {}", elapsed(ns.round() as u64))
+        });
+    format!(", until its limit of time, since nobody ends it earlier{meanwhile}")
 }
 
 /// What is done, where, and for what it is waited.

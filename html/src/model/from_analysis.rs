@@ -78,6 +78,7 @@ fn sentence(names: &dyn Names, finding: &Finding) -> super::Finding {
         | FindingKind::StarvedWriter { .. }
         | FindingKind::AllocatorContention { .. }
         | FindingKind::InterpreterLock { .. }
+        | FindingKind::MemoryMapLock { .. }
         | FindingKind::LimitingStage { .. }
         | FindingKind::SleepingStage { .. }
         | FindingKind::MutualWaits { .. }

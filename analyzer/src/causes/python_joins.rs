@@ -1,0 +1,79 @@
+//! Waits for the end of a thread of Python.
+//!
+//! CPython joins by a lock of the thread, which is released when the thread is about to end. That is a semaphore, like any lock of the
+//! program. But a thread releases it once, and then ends; and where the compiler has put what releases other locks elsewhere, each thread
+//! does so once at that place. Every thread also releases another lock, for whoever waits for its start: so where these places are one,
+//! most threads release two locks there, and nothing is said to be a join.
+
+use std::collections::{HashMap, HashSet};
+
+use chase_recorder::syscalls::{CauseRow as Recorded, WAKER_THREAD};
+
+use crate::common_time::CommonTime;
+use crate::image::Image;
+
+/// The function of CPython that releases a lock, and those of the program's locks, into which it may be inlined.
+const RELEASES: &str = "PyThread_release_lock";
+const OF_PROGRAM: &[&str] = &["lock_PyThread_release_lock", "lock_release", "rlock_release"];
+/// After the lock is released, a thread hardly runs.
+const ENDS_WITHIN_NS: u64 = 1_000_000;
+
+/// What is known of a process.
+pub(super) trait Known {
+    /// The function that a thread waits in.
+    fn symbol(&self, process: usize, row: &Recorded) -> Option<&str>;
+    /// The functions at a return address, what was inlined first.
+    fn functions(&self, process: usize, avma: u64) -> Vec<String>;
+    /// When a thread ended.
+    fn end_ns(&self, process: usize, tid: u32) -> Option<u64>;
+}
+
+/// Who waited for which word of memory, until which thread woke it.
+pub(super) type Join = (u32, u64, u32);
+
+pub(super) fn join(row: &Recorded) -> Join {
+    (row.tid, row.object, row.waker)
+}
+
+/// Finds the joins among the long waits of a process. Times are put on the clock of the run, which starts at `start`.
+pub(super) fn find(
+    run: &dyn Known,
+    image: (usize, &Image),
+    (time, start): (&CommonTime, u64),
+) -> HashSet<Join> {
+    let (process, image) = image;
+    let mut joins = HashSet::new();
+    let Some(file) = &image.syscalls else { return joins };
+    let causes: Vec<Recorded> = file.causes().collect();
+    let in_semaphore = |row: &Recorded| {
+        row.waker_kind == WAKER_THREAD
+            && row.waker_site != 0
+            && run.symbol(process, row).is_some_and(|symbol| symbol.starts_with("sem_"))
+    };
+    let mut by_place: HashMap<u64, HashMap<u32, u64>> = HashMap::new();
+    for row in causes.iter().filter(|row| in_semaphore(row)) {
+        let waits = by_place.entry(row.waker_site).or_default().entry(row.waker).or_default();
+        *waits = waits.saturating_add(row.waits);
+    }
+    let releases_once = |(site, wakers): (u64, HashMap<u32, u64>)| {
+        let is_once = || {
+            let functions = run.functions(process, site);
+            functions.iter().any(|name| name == RELEASES)
+                && !functions.iter().any(|name| OF_PROGRAM.contains(&&**name))
+        };
+        (wakers.values().all(|&waits| waits == 1) && is_once()).then_some(site)
+    };
+    let places: HashSet<u64> = by_place.into_iter().filter_map(releases_once).collect();
+    for long in file.blocked() {
+        let row = causes.get(long.cause as usize).filter(|row| row.tid == long.tid);
+        let row = row.filter(|row| places.contains(&row.waker_site) && in_semaphore(row));
+        let Some(row) = row.filter(|_| long.woken_ns != 0) else { continue };
+        let woken_ns = time.of_monotonic(image, long.woken_ns).0.saturating_sub(start);
+        let end_ns = run.end_ns(process, row.waker);
+        let left = end_ns.and_then(|end| end.checked_sub(woken_ns));
+        if left.is_some_and(|ns| ns <= ENDS_WITHIN_NS) {
+            joins.insert(join(row));
+        }
+    }
+    joins
+}

@@ -1,0 +1,61 @@
+/* Which syscalls can end which waits. */
+#pragma once
+
+#include "state.h"
+
+#define NR_FUTEX 202
+#define NR_NANOSLEEP 35
+#define NR_CLOCK_NANOSLEEP 230
+#define FUTEX_COMMAND 0x7f
+
+/* mmap, mprotect, munmap, brk, mremap, madvise */
+INLINE int maps_memory(s64 syscall)
+{
+	return (syscall >= 9 && syscall <= 12) || syscall == 25 || syscall == 28;
+}
+
+/* Whether a thread may give this one of its process the right to change or to read the memory map: one that changes it, or, where nothing
+ * else can have been waited for, one that has a page fault. (The registers don't tell a fault from an interrupt, and a fault, mmap and
+ * madvise may also wait for a disk.) */
+INLINE int can_hand_map(struct wait_key *wait, s64 syscall)
+{
+	if (wait->syscall != NO_SYSCALL && !maps_memory(wait->syscall))
+		return 0;
+	return maps_memory(syscall) ||
+	       (syscall == -1 && wait->syscall != NO_SYSCALL && wait->syscall != 9 && wait->syscall != 28);
+}
+
+/* Whether a syscall of the running task's can be what ends this wait. An interrupt that comes at that moment finds the same task; but mostly one
+ * that does something else. (The kernel's own count of interrupts under way is a variable that a program can't reach on all kernels. And
+ * what is sent through the loopback device is received in an interrupt of the sender's.) */
+INLINE int can_wake(struct wait_key *wait, s64 syscall, u64 first, u32 operation, u32 exiting)
+{
+	/* Who sleeps is woken by time, or by a signal. */
+	if (wait->syscall == NR_NANOSLEEP || wait->syscall == NR_CLOCK_NANOSLEEP)
+		return syscall == 62 || syscall == 200 || syscall == 234 || syscall == 424;
+	if (exiting)
+		return 1;
+	switch (syscall) {
+	case NR_FUTEX:
+		if (wait->syscall != NR_FUTEX)
+			return 0;
+		switch (operation & FUTEX_COMMAND) {
+		case 1: case 7: case 10: /* wake */
+			return first == wait->object;
+		case 3: case 4: case 5: case 12: /* two futexes */
+			return 1;
+		}
+		return 0;
+	case 60: case 231: /* exit, exit_group */
+	case 62: case 200: case 234: case 424: /* kill and its like */
+		return 1;
+	case 56: case 57: case 58: case 59: case 435: /* clone, fork, vfork, execve */
+	case 322: /* execveat */
+	case 1: case 3: case 18: case 20: case 32: case 33: case 40: case 42: case 43: case 44: case 46: case 48: case 72:
+	case 73: case 233: case 275: case 276: case 278: case 286: case 288: case 292: case 296: case 307: case 326: case 426:
+	case 436:
+	case 0: case 17: case 19: case 45: case 47: case 299: /* a reader makes room for who writes */
+		return wait->syscall != NR_FUTEX;
+	}
+	return 0;
+}
