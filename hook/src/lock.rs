@@ -58,6 +58,11 @@ impl<T> Lock<T> {
         Held(self)
     }
 
+    /// The same if nobody else holds it.
+    pub(crate) fn try_hold(&self) -> Option<Held<'_, T>> {
+        lock::try_acquire(&self.words).then(|| Held(self))
+    }
+
     /// Takes, releases or resets the lock, depending on the moment.
     pub(crate) fn fork(&self, moment: Fork) {
         match moment {

@@ -250,6 +250,12 @@ pub(crate) fn chunk(kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {
     chunk
 }
 
+/// Like [`chunk`], but also returns `None` if it would have to wait for other threads.
+pub(crate) fn chunk_at_once(kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {
+    let state = &mut *RECORDING.try_hold()?;
+    append(state, kind, owner, len)
+}
+
 /// Returns the range to populate ahead of need, if little room is left. Only one thread at a time gets it.
 fn room_ahead(state: &State) -> Option<Range<usize>> {
     let room = state.writer.room();

@@ -45,6 +45,12 @@ pub fn acquire(words: &impl Words) {
     }
 }
 
+/// Takes the lock if it is free; returns whether it was.
+#[must_use]
+pub fn try_acquire(words: &impl Words) -> bool {
+    words.exchange(FREE, HELD)
+}
+
 fn wait_for<W: Words>(words: &W) {
     let mut waits = 0;
     while words.swap(CONTENDED) != FREE {

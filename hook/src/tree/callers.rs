@@ -115,9 +115,12 @@ impl Tree {
             let is_new = table.get().is_null();
             if is_new {
                 let owner = self.owner.get();
-                let Some(chunk) = recording::chunk(ChunkKind::Callers, owner, len_of(number))
-                else {
-                    return true;
+                // Where hundreds of threads begin at once, all of them ask after their first long call, and would wait for each
+                // other for tens of milliseconds. The next long call will do.
+                let is_long = node_ref & LONG_CALLS != 0;
+                let chunk = if is_long { recording::chunk_at_once } else { recording::chunk };
+                let Some(chunk) = chunk(ChunkKind::Callers, owner, len_of(number)) else {
+                    return !is_long;
                 };
                 chunk.commit(rows_in(number));
                 table.set(chunk.contents().cast());
