@@ -11,6 +11,7 @@ use crate::frames::return_from_set_aside;
 use crate::node::{SLOT_MASK, add_calls, add_unwound, is_sampled, samples_of, subtract_call};
 use crate::recording::Lost;
 use crate::sampling::{self, Choice};
+use crate::segments::is_set_aside;
 use crate::thread::{self, LONG_TICKS, Thread, current_or_nobody, text_limit};
 use crate::thread_life::current_or_adopt;
 use crate::traits::time_every_call;
@@ -376,14 +377,17 @@ pub(crate) unsafe extern "C" fn leave_framed(frame: *mut Frame) {
 /// # Safety
 /// As for [`leave_slow`]; the node is the frame's.
 unsafe fn leave_on_other_thread(frame: *mut Frame, node: *mut Node) {
+    // SAFETY: as the caller says.
+    let is_handed = unsafe { hand_to_owner(frame, node) };
     // (Otherwise chase left the process during the call.)
-    if recording::holds(node.addr()) {
+    if is_handed && recording::holds(node.addr()) {
         // SAFETY: as the caller says.
         time_every_call(node);
         count_call_of_other_thread(node);
     }
-    // SAFETY: as the caller says.
-    unsafe { hand_to_owner(frame, node) }
+    if let Some(thread) = thread::current() {
+        thread.show_context();
+    }
 }
 
 /// Whether a frame belongs to a thread.
@@ -420,13 +424,18 @@ fn count_call_of_other_thread(node: *const Node) {
     }
 }
 
-/// Returns a frame whose call returned on this thread to its owner, another thread.
+/// Returns a frame whose call returned on this thread to its owner, another thread. Returns false if the owner has set it aside
+/// meanwhile, and so has accounted for the call; it may have given the segment back, too.
 ///
 /// # Safety
-/// The frame is live, and `node` is its node.
-unsafe fn hand_to_owner(frame: *mut Frame, node: *mut Node) {
-    // SAFETY: the caller vouches for the frame.
+/// The frame was live when its call returned, and `node` is its node.
+unsafe fn hand_to_owner(frame: *mut Frame, node: *mut Node) -> bool {
+    // SAFETY: the caller vouches for the frame. One that is set aside is not reused before its call has returned.
     unsafe {
+        if is_set_aside(frame) || (*segment_of(frame)).owner.is_null() {
+            return_from_set_aside(frame);
+            return false;
+        }
         if owner_of(frame).has_ended() {
             subtract_call(node, (*frame).weight);
             (*frame).sp.store(DEAD, Ordering::Release);
@@ -434,9 +443,7 @@ unsafe fn hand_to_owner(frame: *mut Frame, node: *mut Node) {
             (*frame).sp.store(MOVED, Ordering::Release);
         }
     }
-    if let Some(thread) = thread::current() {
-        thread.show_context();
-    }
+    true
 }
 
 /// Undoes the call path's release of a frame: after it had recorded the call and moved `top` down, it found that the
