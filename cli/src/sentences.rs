@@ -183,8 +183,10 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 cause(report, finding, Some(*all_wait_ns)),
             ),
         ),
-        FindingKind::InterpreterLock { .. } => locks::interpreter(report, finding),
-        FindingKind::MemoryMapLock { .. } => locks::memory_map(report, finding),
+        FindingKind::InterpreterLock { all_wait_ns, of_lifetime, others, .. }
+        | FindingKind::MemoryMapLock { all_wait_ns, of_lifetime, others, .. } => {
+            locks::of_process(report, finding, (*of_lifetime, *all_wait_ns), others)
+        }
         FindingKind::LimitingStage { .. } => stages::limiting(report, finding),
         FindingKind::SleepingStage { .. } => again::sleeping(report, finding),
         FindingKind::MutualWaits { all_wait_ns, of_lifetime, of_threads, .. } => (

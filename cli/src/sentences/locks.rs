@@ -1,46 +1,30 @@
 //! Locks of which a process has one, in words.
 
-use chase_analyzer::{Finding, FindingKind};
+use chase_analyzer::{Finding, FindingKind, Ns};
 
 use super::{api, at, because, group, the_threads, too};
 use crate::report::Report;
 use crate::terminal::{elapsed, percent};
 
-pub(super) fn interpreter(report: &Report, finding: &Finding) -> (String, String) {
-    let FindingKind::InterpreterLock { all_wait_ns, of_lifetime, others, .. } = &finding.kind
-    else {
-        return Default::default();
+/// Who waits for the lock, and how long (of all lifetimes, and together), where, because of whom, and who else.
+pub(super) fn of_process(
+    report: &Report,
+    finding: &Finding,
+    (of_lifetime, all_wait_ns): (f64, Ns),
+    others: &[u32],
+) -> (String, String) {
+    let (lock, place) = if matches!(finding.kind, FindingKind::MemoryMapLock { .. }) {
+        let place = format!(", longest in {}{}", api(report, finding.api), at(report, finding));
+        ("memory map of their process, which one thread changes at a time", place)
+    } else {
+        ("Python interpreter, which one thread has at a time (GIL)", String::new())
     };
     (
+        format!("{} wait for the {lock}", the_threads(&group(report, finding).label)),
         format!(
-            "{} wait for the Python interpreter, which one thread has at a time (GIL)",
-            the_threads(&group(report, finding).label),
-        ),
-        format!(
-            ": {} of their time, {} together{}{}",
-            percent(*of_lifetime),
+            ": {} of their time, {} together{place}{}{}",
+            percent(of_lifetime),
             elapsed(all_wait_ns.0),
-            because(report, finding),
-            too(report, others),
-        ),
-    )
-}
-
-pub(super) fn memory_map(report: &Report, finding: &Finding) -> (String, String) {
-    let FindingKind::MemoryMapLock { all_wait_ns, of_lifetime, others, .. } = &finding.kind else {
-        return Default::default();
-    };
-    (
-        format!(
-            "{} wait for the memory map of their process, which one thread changes at a time",
-            the_threads(&group(report, finding).label),
-        ),
-        format!(
-            ": {} of their time, {} together, longest in {}{}{}{}",
-            percent(*of_lifetime),
-            elapsed(all_wait_ns.0),
-            api(report, finding.api),
-            at(report, finding),
             because(report, finding),
             too(report, others),
         ),

@@ -94,9 +94,14 @@ pub(super) fn mostly_waits(report: &Report) -> String {
     )
 }
 
+/// Whether of waits whose ends were seen for so long, ns, nearly all lasted until their limit of time: not if no end was seen.
+fn are_ended_by_time(by_time_ns: f64, all_ns: f64) -> bool {
+    const NEARLY_ALL: f64 = 0.9;
+    by_time_ns > 0.0 && by_time_ns >= NEARLY_ALL * all_ns
+}
+
 /// That a wait for others lasts until its limit of time, if nobody ends it earlier; and who waits for that.
 fn not_told(report: &Report, group: u32, wait: &PathWait) -> String {
-    const NEARLY_ALL: f64 = 0.9;
     if !wait.purpose.is_handover() {
         return String::new();
     }
@@ -107,7 +112,7 @@ fn not_told(report: &Report, group: u32, wait: &PathWait) -> String {
     let sum =
         |wakers: &mut dyn Iterator<Item = &Party>| wakers.map(|w| w.wait_ns.as_f64()).sum::<f64>();
     let over = sum(&mut wakers().filter(|waker| waker.kind == PartyKind::Time));
-    if over < NEARLY_ALL * sum(&mut wakers()) {
+    if !are_ended_by_time(over, sum(&mut wakers())) {
         return String::new();
     }
     let for_it = |row: &CauseRow| {
@@ -298,5 +303,16 @@ impl Show for Path {
             tables.push(Rows { name: "window", columns, rows: vec![row] });
         }
         Ok(tables)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::are_ended_by_time;
+
+    #[test]
+    fn waits_whose_ends_were_not_seen_are_ended_by_nothing() {
+        assert!(are_ended_by_time(9.0, 10.0) && !are_ended_by_time(8.0, 10.0));
+        assert!(!are_ended_by_time(0.0, 0.0));
     }
 }

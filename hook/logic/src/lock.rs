@@ -138,6 +138,17 @@ mod tests {
         fn use_once(&self) {
             acquire(self);
             self.entered.fetch_add(1, ORDER);
+            self.change();
+        }
+
+        /// The same if it is free.
+        fn try_once(&self) {
+            if try_acquire(self) {
+                self.change();
+            }
+        }
+
+        fn change(&self) {
             assert_eq!(self.inside.fetch_add(1, ORDER), 0, "two are inside");
             step();
             self.inside.fetch_sub(1, ORDER);
@@ -201,6 +212,9 @@ mod tests {
         let all = [&once as &(dyn Fn(&Untimed) + Sync); 3];
         let three = every_order(switches(2), Untimed::new, &all, Untimed::is_idle);
         assert!(two > LEAST && again > LEAST && three > LEAST, "{two}, {again}, {three}");
+        let tries = |model: &Untimed| (0..2).for_each(|_| model.try_once());
+        let trying = every_order(switches(4), Untimed::new, &[&twice, &tries], Untimed::is_idle);
+        assert!(trying > LEAST, "{trying}");
     }
 
     /// A fork that holds the lock for long loses it to a waiting thread. Its child knows that; the child of the next fork is not

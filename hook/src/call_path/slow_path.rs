@@ -378,9 +378,11 @@ pub(crate) unsafe extern "C" fn leave_framed(frame: *mut Frame) {
 /// As for [`leave_slow`]; the node is the frame's.
 unsafe fn leave_on_other_thread(frame: *mut Frame, node: *mut Node) {
     // SAFETY: as the caller says.
-    let is_handed = unsafe { hand_to_owner(frame, node) };
+    if !unsafe { hand_to_owner(frame, node) } {
+        return;
+    }
     // (Otherwise chase left the process during the call.)
-    if is_handed && recording::holds(node.addr()) {
+    if recording::holds(node.addr()) {
         // SAFETY: as the caller says.
         time_every_call(node);
         count_call_of_other_thread(node);
@@ -430,7 +432,7 @@ fn count_call_of_other_thread(node: *const Node) {
 /// # Safety
 /// The frame was live when its call returned, and `node` is its node.
 unsafe fn hand_to_owner(frame: *mut Frame, node: *mut Node) -> bool {
-    // SAFETY: the caller vouches for the frame. One that is set aside is not reused before its call has returned.
+    // SAFETY: the caller vouches for the frame. One that is set aside keeps what its call needs to return.
     unsafe {
         if is_set_aside(frame) || (*segment_of(frame)).owner.is_null() {
             return_from_set_aside(frame);
