@@ -1,11 +1,10 @@
 //! What is exported for the Firefox Profiler, by the rules of its format and by its own reader.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use chase_recorder::reader::{Recording, SyscallsFile};
-use chase_recorder::syscalls::EXTENSION;
-use chase_tests::tagged::pairs_with_all_events;
+use chase_tests::compile::Build;
+use chase_tests::tagged::{Tagged, companion, pairs_with_all_events};
 use chase_tests::trial::Trial;
 use chase_tests::{need, report};
 use serde_json::{Value, json};
@@ -36,25 +35,7 @@ fn a_profile_of_many_threads_is_what_the_profiler_reads() {
     let found = check(&file);
     assert_eq!(found["problems"], json!([]));
     let threads = found["threads"].as_array().expect("threads");
-    let is_of_samples =
-        |thread: &&Value| thread["name"].as_str().is_some_and(|name| name.ends_with(" (samples)"));
     assert_eq!(threads.iter().filter(|thread| !is_of_samples(thread)).count(), 65);
-    let taken = report::document(&trial.output(), "libs")["on_cpu"]["samples"].as_u64();
-    let exported: f64 = threads
-        .iter()
-        .filter(is_of_samples)
-        .map(|thread| thread["in_calls_ns"].as_f64().expect("a time"))
-        .sum();
-    // As many as the report has, since so few have their times all; less those before and after their threads' recording. (Of these,
-    // a program that starts on a busy machine has more than a few.)
-    if let Some(taken) = taken.filter(|&taken| taken >= 16) {
-        let hz = report::document(&trial.output(), "libs")["on_cpu"]["sample_hz"].as_f64();
-        let exported = exported * hz.expect("a rate") / 1e9;
-        assert!(
-            exported <= taken as f64 * 1.01 && exported >= since_recorded(&trial) as f64 * 0.9,
-            "{exported} of {taken}"
-        );
-    }
     read_by_the_profiler(threads, &found["reader"]);
     totals(&trial, &found["totals"]);
     let busy: f64 = threads.iter().map(|thread| thread["busy_ms"].as_f64().expect("a time")).sum();
@@ -65,20 +46,40 @@ fn a_profile_of_many_threads_is_what_the_profiler_reads() {
     damaged(&profile, &trial.work().join("damaged.json"));
 }
 
-/// How many samples were taken of processes since these were recorded.
-fn since_recorded(trial: &Trial) -> u64 {
-    let files = std::fs::read_dir(trial.output()).expect("a directory").flatten();
-    let files = files.map(|entry| entry.path());
-    let of_syscalls = files.filter(|path| path.extension().is_some_and(|it| it == EXTENSION));
-    let of_one = |path: PathBuf| {
-        let read = |path: &Path| std::fs::read(path).expect("readable");
-        let file = SyscallsFile::parse(read(&path)).expect("parses");
-        let recording = Recording::parse(read(&path.with_extension(""))).expect("parses");
-        let start_ns = recording.header().clock_start.monotonic_ns;
-        let samples = file.timed_samples().filter(move |row| row.at_ns >= start_ns);
-        samples.map(|row| u64::from(row.stands_for.max(1))).sum::<u64>()
-    };
-    of_syscalls.map(of_one).sum()
+/// Whether a thread of the profile is of the samples that were taken.
+fn is_of_samples(thread: &&Value) -> bool {
+    thread["name"].as_str().is_some_and(|name| name.ends_with(" (samples)"))
+}
+
+/// A thread that runs for a second has nearly all its samples while it is recorded: few are of its start and end in the kernel.
+#[test]
+fn samples_are_exported_with_the_times_of_the_report() {
+    let what = "samples in profiles";
+    if companion(what).is_none() {
+        return;
+    }
+    let library = Build::library("libspin.c").build();
+    let program = Build::program("on_cpu.c").without_libtrap().flags("-ldl").with(&library).build();
+    let trial = Trial::new(program).args(["sort", "none"]).hooked_env("CHASE_SYSCALLS", "require");
+    assert!(trial.hooked().status.success());
+    Tagged::finished(&trial.output()).assert_nothing_lost();
+    let on_cpu = &report::document(&trial.output(), "libs")["on_cpu"];
+    if on_cpu["sample_hz"] == json!(0) {
+        return need::skip(what, "no samples can be taken");
+    }
+    let file = trial.work().join("profile.json");
+    let path = file.to_str().expect("UTF-8");
+    let _ = report::text(&trial.output(), &["export", "--format", "firefox", "-o", path]);
+    let profile: Value =
+        serde_json::from_str(&std::fs::read_to_string(&file).expect("UTF-8")).expect("JSON");
+    let threads = profile["threads"].as_array().expect("threads").iter().filter(is_of_samples);
+    let weights =
+        threads.flat_map(|thread| thread["samples"]["weight"].as_array().expect("weights"));
+    let exported_us: f64 = weights.map(|weight| weight.as_f64().expect("a weight")).sum();
+    let exported = exported_us * on_cpu["sample_hz"].as_f64().expect("a rate") / 1e6;
+    let taken = on_cpu["samples"].as_f64().expect("samples");
+    assert!(taken > 100.0, "{taken} samples");
+    assert!(exported <= taken * 1.01 && exported >= taken * 0.9, "{exported} of {taken}");
 }
 
 /// Its own reader finds the same threads, and as much in each.
