@@ -9,6 +9,9 @@ use std::process::{Command, Stdio};
 use crate::run::{Outcome, cargo, root, run, say};
 
 const PROGRAMS: [&str; 3] = ["chase", "chase-report", "chase-companion"];
+/// What they are built from.
+const PACKAGES: [&str; 3] = ["chase-launcher", "chase-cli", "chase-companion"];
+const TARGET: &str = "x86_64-unknown-linux-gnu";
 const LIBRARY: &str = "libchase.so";
 /// For programs that mark moments.
 const HEADER: &str = "hook/include/chase.h";
@@ -20,7 +23,9 @@ pub(crate) const PACKAGE: &str = "chase-profiler";
 /// Installs below `prefix`.
 pub(crate) fn install(prefix: &Path) -> Outcome {
     let prefix = &std::path::absolute(prefix).map_err(|error| error.to_string())?;
-    let built = build(&root(), &root().join("target"), &[])?;
+    say("Building chase (release)");
+    let all: Vec<&str> = PACKAGES.into_iter().chain(["chase-hook"]).collect();
+    let built = compile(&root(), &root().join("target"), &all, &[])?;
     say(&format!("Installing below {}", prefix.display()));
     lay_out(&built, prefix, Path::new("lib"))?;
     let companion = prefix.join("bin/chase-companion");
@@ -88,6 +93,7 @@ fn build_anywhere(source: &Path, target: &Path) -> Result<PathBuf, String> {
     let home = std::env::var("CARGO_HOME")
         .or_else(|_| std::env::var("HOME").map(|home| format!("{home}/.cargo")))
         .map_err(|_| "neither CARGO_HOME nor HOME is set".to_owned())?;
+    say("Building chase (release)");
     // (The last that fits counts: `target` is in `source`, mostly. Build scripts leave sources there.)
     let names = [
         (source.display(), "chase"),
@@ -96,23 +102,36 @@ fn build_anywhere(source: &Path, target: &Path) -> Result<PathBuf, String> {
     ];
     let flags = names.map(|(path, name)| format!("--remap-path-prefix={path}={name}")).join(" ");
     // (Names of some local symbols have differed between two builds whose code and data were the same.)
-    let variables = [("RUSTFLAGS", &*flags), ("CARGO_PROFILE_RELEASE_STRIP", "symbols")];
-    build(source, target, &variables)
+    let strip = ("CARGO_PROFILE_RELEASE_STRIP", "symbols");
+    let library = compile(source, target, &["chase-hook"], &[("RUSTFLAGS", &flags), strip])?;
+    // The library asks for no more of the C library than it finds; programs have their own, and run with each release, too.
+    let flags = format!("{flags} -C target-feature=+crt-static");
+    let variables = [("RUSTFLAGS", &*flags), strip, ("CARGO_BUILD_TARGET", TARGET)];
+    let programs = compile(source, target, &PACKAGES, &variables)?;
+    let to = programs.join(LIBRARY);
+    fs::copy(library.join(LIBRARY), &to).map_err(|error| format!("{}: {error}", to.display()))?;
+    Ok(programs)
 }
 
-/// Builds all that a user runs; gives the directory that it is in.
-fn build(source: &Path, target: &Path, variables: &[(&str, &str)]) -> Result<PathBuf, String> {
-    say("Building chase (release)");
-    let packages =
-        ["-p", "chase-hook", "-p", "chase-cli", "-p", "chase-companion", "-p", "chase-launcher"];
+/// Builds these packages; gives the directory that the programs are in.
+fn compile(
+    source: &Path,
+    target: &Path,
+    packages: &[&str],
+    variables: &[(&str, &str)],
+) -> Result<PathBuf, String> {
     let mut command = cargo(["build", "--release", "--locked"]);
     command
-        .args(packages)
+        .args(packages.iter().flat_map(|package| ["-p", package]))
         .current_dir(source)
         .env("CHASE_VERSION", version())
         .env("CARGO_TARGET_DIR", target);
     run(command.envs(variables.iter().copied()))?;
-    Ok(target.join("release"))
+    let is_for = |(name, value): &(&str, &'_ str)| {
+        (*name == "CARGO_BUILD_TARGET").then(|| target.join(value))
+    };
+    let directory = variables.iter().find_map(is_for);
+    Ok(directory.unwrap_or_else(|| target.to_owned()).join("release"))
 }
 
 /// `0.1.0 (d1f70b7aa3c1)`, with a plus where the tree differs from the commit; the number alone outside of a repository.

@@ -102,6 +102,14 @@ struct LookUps<'u, 'e> {
     uses: Vec<(&'u Use<'e>, f64)>,
 }
 
+/// System calls of all groups that tell what look-ups are for.
+struct Beside<'u, 'e> {
+    transfers: &'u [Use<'e>],
+    closes: &'u [Use<'e>],
+    /// Those that give a file another one's name.
+    replaced: &'u [Use<'e>],
+}
+
 /// Finds files that threads look up again and again.
 pub(super) fn looked_up(evidence: &Evidence<'_>) -> Vec<Finding> {
     let lookups = uses::of_system_calls(evidence, &[OPENS, ASKS].concat());
@@ -118,7 +126,9 @@ pub(super) fn looked_up(evidence: &Evidence<'_>) -> Vec<Finding> {
         all.uses.push((one, target.share));
     }
     let files = by_file.into_values();
-    files.filter_map(|file| finding(evidence, file, &transfers, &closes)).collect()
+    let replaced = uses::of_system_calls(evidence, REPLACE);
+    let beside = Beside { transfers: &transfers, closes: &closes, replaced: &replaced };
+    files.filter_map(|file| finding(evidence, file, &beside)).collect()
 }
 
 /// Which file these system calls look up, if nearly all of them look up the same.
@@ -263,8 +273,7 @@ fn is_even(evidence: &Evidence<'_>, of: &FileUse) -> bool {
 fn finding(
     evidence: &Evidence<'_>,
     file: LookUps<'_, '_>,
-    transfers: &[Use<'_>],
-    closes: &[Use<'_>],
+    &Beside { transfers, closes, replaced }: &Beside<'_, '_>,
 ) -> Option<Finding> {
     let most =
         |(a, _): &&(&Use<'_>, f64), (b, _): &&(&Use<'_>, f64)| a.total_ns.total_cmp(&b.total_ns);
@@ -280,7 +289,6 @@ fn finding(
     let opened: f64 =
         opened.map(|&(one, share)| share * one.calls.saturating_sub(one.errors) as f64).sum();
     let of_group = |one: &&Use<'_>| one.group == group;
-    let replaced = uses::of_system_calls(evidence, REPLACE);
     let replaced: u64 =
         replaced.iter().filter(of_group).map(|one| one.calls).fold(0, u64::saturating_add);
     if opened > 0.0 && replaced as f64 >= REPLACED * opened {

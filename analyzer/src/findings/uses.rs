@@ -1,6 +1,6 @@
 //! System calls of the threads of one group, in one function: whatever is said of calls and of their time is said of the same ones.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::Evidence;
 use crate::clock::Ns;
@@ -69,11 +69,45 @@ pub(super) fn of_threads<'e>(
         }
     }
     let rows = evidence.analysis.syscalls.by_api.iter();
-    let rows = rows.filter(|row| row.of.is_recorded && row.measures.calls > 0);
-    rows.flat_map(|row| {
-        by_number.get(&row.number).map_or_else(Vec::new, |of| by_group(evidence, row, of, wanted))
-    })
-    .collect()
+    let rows = rows.filter(|row| {
+        row.of.is_recorded && row.measures.calls > 0 && by_number.contains_key(&row.number)
+    });
+    let rows: Vec<&SyscallRow<OfApi>> = rows.collect();
+    let makers = by_number.values().flatten().map(|&(thread, _)| thread).collect();
+    let callers = Callers::of(evidence, rows.iter().filter_map(|row| row.of.api), &makers);
+    let uses = |row: &&'e SyscallRow<OfApi>| {
+        by_group(evidence, row, &by_number[&row.number], &callers, wanted)
+    };
+    rows.iter().flat_map(uses).collect()
+}
+
+/// Which threads call some functions. (A thread's list of functions must be read from its start, and there may be many threads.)
+struct Callers(HashMap<u32, HashSet<u32>>);
+
+impl Callers {
+    /// Finds those of `threads` that call these functions.
+    fn of(
+        evidence: &Evidence<'_>,
+        apis: impl Iterator<Item = u32>,
+        threads: &BTreeSet<u32>,
+    ) -> Self {
+        let mut callers: HashMap<u32, HashSet<u32>> =
+            apis.map(|api| (api, HashSet::new())).collect();
+        for &thread in threads {
+            let apis = &evidence.analysis.threads[thread as usize].apis;
+            for own in apis.iter().filter(|own| own.calls > 0) {
+                if let Some(own) = callers.get_mut(&own.api) {
+                    own.insert(thread);
+                }
+            }
+        }
+        Self(callers)
+    }
+
+    /// Whether a thread calls a function; all have own code.
+    fn call(&self, thread: u32, api: Option<u32>) -> bool {
+        api.is_none_or(|api| self.0.get(&api).is_some_and(|threads| threads.contains(&thread)))
+    }
 }
 
 /// Whether a thread calls a function; all have own code.
@@ -87,11 +121,12 @@ fn by_group<'e>(
     evidence: &Evidence<'e>,
     row: &'e SyscallRow<OfApi>,
     of: &Rows<'e>,
+    callers: &Callers,
     wanted: Wanted<'_>,
 ) -> Vec<Use<'e>> {
     let mut groups: BTreeMap<u32, Rows<'e>> = BTreeMap::new();
     let mut is_all = true;
-    for &(thread, own) in of.iter().filter(|own| calls(evidence, own.0, row.of.api)) {
+    for &(thread, own) in of.iter().filter(|own| callers.call(own.0, row.of.api)) {
         if !wanted(thread, row.of.api, row.number) {
             is_all = false;
         } else if let Some(&group) = evidence.groups.of_thread.get(thread as usize) {
