@@ -1,6 +1,6 @@
 //! `chase record`: the program is as it would be by itself, and its recording is there.
 
-use std::ffi::OsString;
+use std::ffi::{CStr, OsString};
 use std::fs::{self, Permissions};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -403,6 +403,9 @@ fn doctor_records_something() {
     let output = command.arg("doctor").current_dir(scratch.path()).output().expect("runs");
     let said = text(&output.stdout);
     assert!(output.status.success() && said.contains("libchase.so records"), "{said}");
+    // SAFETY: the C library gives a string of its own, which lives for ever.
+    let glibc = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) }.to_string_lossy();
+    assert!(said.contains(&format!(", glibc {glibc}, ")), "{said}");
     // Where the library is missing, nothing works, and that is said.
     fs::copy(chase(), scratch.path().join("chase")).expect("copied");
     let output = Command::new(scratch.path().join("chase")).arg("doctor").output().expect("runs");

@@ -13,6 +13,8 @@ const PROGRAMS: [&str; 3] = ["chase", "chase-report", "chase-companion"];
 const PACKAGES: [&str; 3] = ["chase-launcher", "chase-cli", "chase-companion"];
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 const LIBRARY: &str = "libchase.so";
+/// The oldest C library whose programs are tried (`cargo xtask releases`). The programs have one of their own.
+const OLDEST_GLIBC: &str = "2.31";
 /// For programs that mark moments.
 const HEADER: &str = "hook/include/chase.h";
 /// What the companion needs, to be used by everybody.
@@ -225,7 +227,6 @@ fn debian(built: &Path, place: &Path) -> Result<PathBuf, String> {
         fs::write(&path, text).map_err(failed)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).map_err(failed)
     };
-    let depends = depends(built, place)?;
     write(
         "control",
         &format!(
@@ -234,7 +235,7 @@ Package: {PACKAGE}
 Version: {number}
 Architecture: amd64
 Maintainer: The chase developers <chase@localhost>
-Depends: {depends}
+Depends: libc6 (>= {OLDEST_GLIBC})
 Recommends: libcap2-bin
 Conflicts: chase
 Section: devel
@@ -263,26 +264,4 @@ fi
         .env("SOURCE_DATE_EPOCH", commit_time()))?;
     println!("{}", file.display());
     Ok(file)
-}
-
-/// The packages that the programs need, by what they are linked with.
-fn depends(built: &Path, place: &Path) -> Result<String, String> {
-    // It wants to be where a source package is.
-    let scratch = place.join("shlibdeps");
-    fs::create_dir_all(scratch.join("debian")).map_err(|error| error.to_string())?;
-    fs::write(
-        scratch.join("debian/control"),
-        "Source: chase\n\nPackage: chase\nArchitecture: amd64\n",
-    )
-    .map_err(|error| error.to_string())?;
-    let mut command = Command::new("dpkg-shlibdeps");
-    let output = command
-        .arg("-O")
-        .args(PROGRAMS.map(|program| built.join(program)))
-        .current_dir(&scratch)
-        .output();
-    let output = output.map_err(|error| format!("dpkg-shlibdeps (package dpkg-dev): {error}"))?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let depends = said.lines().find_map(|line| line.strip_prefix("shlibs:Depends="));
-    depends.map(str::to_owned).ok_or_else(|| String::from_utf8_lossy(&output.stderr).into_owned())
 }

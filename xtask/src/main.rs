@@ -34,7 +34,7 @@ cargo xtask package [--built DIR]
                              what is in DIR, else built anew, the same bytes wherever that is
 cargo xtask package --twice  the same, and again from a copy of the commit elsewhere: the bytes must be the same
 cargo xtask package --try [--built DIR]
-                             install, use and remove that package in Debian's smallest system (root, debootstrap)
+                             install, use and remove that package in Debian 11's and 12's smallest system (root, debootstrap)
 cargo xtask bench [--peers]  what chase costs, and with --peers what other tools do (--help for more)
 cargo xtask torture [--minutes N] [--seed N] [--mode MODE]
                              random programs under the hook, a minute by default; a seed alone runs its program again;

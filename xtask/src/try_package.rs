@@ -1,5 +1,5 @@
-//! `cargo xtask package --try`: the Debian package in Debian's smallest system, by `debootstrap`: it installs, records and reports as
-//! root and as an ordinary user, and leaves nothing behind.
+//! `cargo xtask package --try`: the Debian package in the smallest systems of two of Debian's releases, by `debootstrap`: it installs,
+//! records and reports as root and as an ordinary user, and leaves nothing behind.
 
 use std::fs;
 use std::path::Path;
@@ -10,24 +10,28 @@ use crate::run::{Outcome, root, run, say};
 
 /// What is done there.
 const SCRIPT: &str = include_str!("try_package.sh");
-const SUITE: &str = "bookworm";
+const SUITES: [&str; 2] = ["bullseye", "bookworm"];
 
 /// Packs what is in `built`, or builds it, and tries the package.
 pub(crate) fn try_package(built: Option<&Path>) -> Outcome {
     install::package(built)?;
     let place = root().join("target/package");
-    let system = place.join(SUITE);
+    SUITES.iter().try_for_each(|suite| try_in(suite, &place))
+}
+
+fn try_in(suite: &str, place: &Path) -> Outcome {
+    let system = place.join(suite);
     if !system.join("etc/debian_version").is_file() {
-        say("Installing Debian's smallest system");
+        say(&format!("Installing Debian's smallest system ({suite})"));
         run(Command::new("debootstrap")
-            .args(["--variant=minbase", "--include=libcap2-bin", SUITE])
+            .args(["--variant=minbase", "--include=libcap2-bin", suite])
             .arg(&system))?;
     }
     let name = format!("{}_{}_amd64.deb", install::PACKAGE, env!("CARGO_PKG_VERSION"));
     let failed = |error: std::io::Error| error.to_string();
     fs::copy(place.join(&name), system.join("opt").join(&name)).map_err(failed)?;
     fs::write(system.join("opt/try_package.sh"), SCRIPT).map_err(failed)?;
-    say("Trying the package");
+    say(&format!("Trying the package in {suite}"));
     // What is mounted there goes with the last process.
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private", "chroot"]).arg(&system);
