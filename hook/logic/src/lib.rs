@@ -23,6 +23,7 @@ mod every_order;
 pub mod follow;
 pub mod handshake;
 pub mod hash;
+pub mod index;
 pub mod jump;
 pub mod kept;
 pub mod kinds;
