@@ -32,6 +32,7 @@ pub mod memory;
 pub mod moments;
 pub mod names;
 pub mod off_cpu;
+pub mod plan;
 pub mod proc;
 pub mod python;
 pub mod ran;
