@@ -414,15 +414,11 @@ pub(crate) fn hold() -> Held<'static, State> {
 /// Describes the objects in a new recording, in a fork's child or after a return.
 pub(crate) fn describe_again() {
     for (id, object) in LOADING.hold().objects.all_mut().iter_mut().enumerate() {
-        let (at, len) = object.description;
         object.record = ptr::null_mut();
-        if at == 0 || !object.loaded && object.slot_count == 0 {
+        if object.description().is_empty() || !object.loaded && object.slot_count == 0 {
             continue;
         }
-        // SAFETY: descriptions are never freed.
-        let contents =
-            unsafe { core::slice::from_raw_parts(ptr::with_exposed_provenance(at), len) };
-        object.record = write_description(contents, id as u32);
+        object.record = write_description(object.description(), id as u32);
         if !object.loaded && !object.record.is_null() {
             // SAFETY: the record is in the mapping.
             unsafe { (*object.record).unload_ticks = clock::now() };

@@ -72,7 +72,7 @@ pub(crate) struct Object {
     /// The address of one of its GOT entries, and the value that was stored there; or zeros.
     pub(crate) witness: (usize, usize),
     /// Address and length of its chunk's contents, kept for forks and for when it is loaded again.
-    pub(crate) description: (usize, usize),
+    description: (usize, usize),
     /// Its record in the recording, or null.
     pub(crate) record: *mut chase_format::layout::ObjectRecord,
     /// Whether its names are in the index.
@@ -86,6 +86,24 @@ impl Object {
     pub(crate) fn name(&self) -> &'static [u8] {
         let soname = self.image.soname();
         if soname.is_empty() { file_name(self.path) } else { soname }
+    }
+
+    /// Returns its chunk's contents; empty if it has none.
+    pub(crate) fn description(&self) -> &[u8] {
+        let (at, len) = self.description;
+        if at == 0 {
+            return &[];
+        }
+        // SAFETY: they are only freed when they are replaced, which takes the lock and the table's entry.
+        unsafe { core::slice::from_raw_parts(ptr::with_exposed_provenance(at), len) }
+    }
+
+    /// Keeps the contents at this address, of this length, in memory of its own, and frees the previous ones.
+    pub(crate) fn replace_description(&mut self, place: (usize, usize)) {
+        let (old, old_len) = core::mem::replace(&mut self.description, place);
+        if old != 0 {
+            sys::unmap(ptr::with_exposed_provenance_mut(old), old_len);
+        }
     }
 
     /// Whether `handle` is what `dlopen` returns for this object.

@@ -1,29 +1,31 @@
 //! Turns an object's relocations into slots: decides which imports are hooked, describes them in the recording, and
 //! patches their entries.
 
-mod description;
 mod entries;
 mod first_call;
 mod imports;
+mod memory;
 mod originals;
 
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED, ObjectRecord, PAGE, SkipReason};
+use chase_format::layout::{
+    ChunkKind, NONE, OBJECT_CHASE, OBJECT_DLOPENED, ObjectRecord, SkipReason, SlotRecord,
+};
 
-use self::description::{Description, Patch, Size, write_object};
 use self::entries::{Entries, read_entry};
-use self::imports::{Uses, Verdict, verdict_on};
+use self::imports::{Import, Uses, Verdict, verdict_on};
+use self::memory::{Memory, Patches};
 use crate::abi::{SPECIAL_STUBS, STUBS};
 use crate::objects::{Hashes, Object, Objects};
 use crate::recording::Lost;
-use crate::{arguments, images, recording, stubs, sys, traits};
+use crate::{arguments, clock, images, recording, stubs, traits};
 use chase_logic::config::Config;
+use chase_logic::description::{Contents, Description, Size, is_unchanged};
 use chase_logic::elf::ImportVersions;
 use chase_logic::kinds::Kind;
 
-pub(crate) use self::description::write_object as write_description;
 pub(crate) use self::first_call::watched_target;
 pub(crate) use self::originals::{keep_originals, restore};
 
@@ -74,108 +76,118 @@ impl Slots {
             return false;
         }
         objects.prepare_for(id);
-        let size = Size::needed_for(&object);
-        let capacity = size.capacity();
-        let memory = sys::map_populated(capacity);
-        if memory.is_null() {
+        let size = Size::needed_for(&object.image, object.path);
+        let Some(mut memory) = Memory::map(&size) else {
             recording::unseen(Lost::Object);
             return true;
-        }
-        let describe = |first_slot| {
-            let first_slot = if first_slot == NONE { self.count as u32 } else { first_slot };
-            let mut description = Description::new(memory, &size, &object, id, first_slot);
-            if object.flags & OBJECT_CHASE == 0 {
-                self.describe_imports(objects, id, &object, config, &mut description);
-            }
-            description
         };
-        let mut description = describe(object.first_slot);
-        if object.first_slot != NONE && !description.is_like(object.description) {
+        let (bytes, mut patches) = memory.parts();
+        let record = ObjectRecord {
+            id,
+            flags: object.flags,
+            bias: object.image.bias() as u64,
+            load_ticks: clock::now(),
+            first_slot: if object.first_slot == NONE {
+                self.count as u32
+            } else {
+                object.first_slot
+            },
+            namespace: object.namespace,
+            ..ObjectRecord::default()
+        };
+        let contents = Contents {
+            headers: object.image.program_headers(),
+            path: object.path,
+            soname: object.image.soname(),
+            build_id: object.image.build_id(),
+        };
+        let mut description = Description::new(bytes, &size, record, &contents);
+        let mut is_ready =
+            self.describe_imports(objects, id, &object, config, &mut description, &mut patches);
+        if object.first_slot != NONE && !description.is_like(object.description()) {
             // A different object was loaded under the same name: the old slots keep their meaning.
-            // SAFETY: the memory is ours.
-            unsafe { ptr::write_bytes(memory, 0, capacity) };
-            description = describe(NONE);
+            description.restart(self.count as u32);
+            patches.clear();
+            is_ready =
+                self.describe_imports(objects, id, &object, config, &mut description, &mut patches);
         }
-        if description.not_ready {
-            sys::unmap(memory, capacity);
+        if !is_ready {
+            memory.keep(0);
             return false;
         }
-        let len = description.finish();
-        if description.is_unchanged(len, object.description) {
+        let ObjectRecord { first_slot, slot_count, .. } = *description.record();
+        let contents = description.finish();
+        if is_unchanged(contents, object.description()) {
             // Same contents, same address: the description in the recording is valid again.
-            let witness = self.patch(&object, &description);
+            let witness = self.patch(&object, first_slot, patches.all());
             if let Some(object) = objects.get_mut(id) {
                 object.reinstate(witness);
             }
-            sys::unmap(memory, capacity);
+            memory.keep(0);
             return true;
         }
-        let record = record_description(&object, id, &description, memory, len);
-        if let Some(object) = objects.get_mut(id) {
-            let (old, old_len) = object.description;
-            if old != 0 {
-                sys::unmap(ptr::with_exposed_provenance_mut(old), old_len);
-            }
-            object.first_slot = if record.is_null() { NONE } else { description.first_slot };
-            object.slot_count = description.slot_count as u32;
-            object.described = true;
-            object.chunks += 1;
-            object.description = (memory as usize, len);
-            object.record = record;
-            object.witness = (0, 0);
-        }
+        let record = record_description(&object, id, first_slot, contents);
+        let place = (contents.as_ptr().expose_provenance(), contents.len());
+        let mut witness = (0, 0);
         if !record.is_null() {
-            self.count = self.count.max(description.first_slot as usize + description.slot_count);
-            let witness = self.patch(&object, &description);
-            if let Some(object) = objects.get_mut(id) {
-                object.witness = witness;
-            }
+            self.count = self.count.max((first_slot + slot_count) as usize);
+            witness = self.patch(&object, first_slot, patches.all());
         }
         // The patches behind the description are not needed any more.
-        let kept = len.next_multiple_of(PAGE);
-        if kept < capacity {
-            sys::unmap(memory.wrapping_add(kept), capacity - kept);
+        memory.keep(place.1);
+        if let Some(object) = objects.get_mut(id) {
+            object.first_slot = if record.is_null() { NONE } else { first_slot };
+            object.slot_count = slot_count;
+            object.described = true;
+            object.chunks += 1;
+            object.replace_description(place);
+            object.record = record;
+            object.witness = witness;
         }
         true
     }
 
-    /// Describes each import of an object that is hooked, or why it is not.
+    /// Describes each import of an object that is hooked, or why it is not. Returns false if there is one that the dynamic
+    /// linker has not written yet.
     fn describe_imports(
         &self,
         objects: &Objects,
         id: u32,
         object: &Object,
         config: &Config,
-        description: &mut Description,
-    ) {
+        description: &mut Description<'_>,
+        patches: &mut Patches<'_>,
+    ) -> bool {
+        if object.flags & OBJECT_CHASE != 0 {
+            return true;
+        }
         let uses = Uses::found_in(objects, object);
         let mut versions = ImportVersions::new(&object.image);
         let mut hashes = Hashes::NONE;
+        let mut special_count = self.special_count;
         for (at, relocation) in object.image.relocations().enumerate() {
             objects.look_ahead(&object.image, at, &mut hashes);
             match verdict_on(objects, id, relocation, config, &uses, &mut versions) {
                 Verdict::Ignore => {}
-                Verdict::NotReady => {
-                    description.not_ready = true;
-                    return;
-                }
+                Verdict::NotReady => return false,
                 Verdict::Skip(reason) => description.skip(reason),
                 Verdict::Hook(import) => {
-                    let slot = description.first_slot as usize + description.slot_count;
                     let special = import.kind != Kind::Ordinary;
-                    if slot >= STUBS
-                        || special
-                            && self.special_count + description.special_count >= SPECIAL_STUBS
+                    if description.next_slot() >= STUBS || special && special_count >= SPECIAL_STUBS
                     {
                         description.skip(SkipReason::NoStub);
                         recording::unseen(Lost::SlotWithoutStub);
                         continue;
                     }
-                    description.special_count += usize::from(special);
-                    description.push(&import, objects);
+                    special_count += usize::from(special);
+                    let slot = slot_of(&import, object, objects);
+                    if description.push(slot, import.name, import.version) {
+                        patches.push(import);
+                    }
                 }
             }
         }
+        true
     }
 
     fn special_stub(&mut self, slot: u32, kind: Kind) -> usize {
@@ -197,13 +209,11 @@ impl Slots {
 
     /// Sets the targets of the slots, and stores the stubs' addresses in the GOT. Returns the address of one entry
     /// and what was stored there.
-    fn patch(&mut self, object: &Object, description: &Description) -> (usize, usize) {
+    fn patch(&mut self, object: &Object, first_slot: u32, patches: &[Import]) -> (usize, usize) {
         let mut entries = Entries::new(object);
         let mut witness = (0, 0);
-        for i in 0..description.slot_count {
-            // SAFETY: `i` is a slot of the description.
-            let Patch { got, real, kind, name, extent } = unsafe { *description.patches.add(i) };
-            let slot = description.first_slot as usize + i;
+        for (slot, import) in (first_slot as usize..).zip(patches) {
+            let Import { got, real, kind, name, extent, .. } = *import;
             traits::describe(slot, name, kind != Kind::Ordinary, extent);
             arguments::describe(slot, name);
             if !stubs::set_target(slot, real) {
@@ -225,21 +235,40 @@ impl Slots {
     }
 }
 
-/// Writes an object's description, `len` bytes at `memory`, into the recording; returns its record, null if there is no room.
+/// Returns the record of an import's slot, as far as it has no strings.
+fn slot_of(import: &Import, object: &Object, objects: &Objects) -> SlotRecord {
+    let provider_bias = objects.get(import.provider).map_or(0, |provider| provider.image.bias());
+    SlotRecord {
+        provider: import.provider,
+        class: import.kind.class() as u16,
+        kind: import.relocation,
+        got_svma: import.got.wrapping_sub(object.image.bias()) as u64,
+        target_svma: import.real.wrapping_sub(provider_bias) as u64,
+        ..SlotRecord::default()
+    }
+}
+
+/// Writes an object's description to the recording; returns its record, or null if there is no room.
+pub(crate) fn write_description(contents: &[u8], id: u32) -> *mut ObjectRecord {
+    let chunk = recording::write(ChunkKind::Object, id, contents, 1);
+    chunk.map_or(ptr::null_mut(), |chunk| chunk.contents().cast())
+}
+
+/// Does so for an object that may have a description there already.
 fn record_description(
     object: &Object,
     id: u32,
-    description: &Description,
-    memory: *mut u8,
-    len: usize,
+    first_slot: u32,
+    contents: &[u8],
 ) -> *mut ObjectRecord {
-    let alike = len == object.description.1 && description.first_slot == object.first_slot;
+    let alike = contents.len() == object.description().len() && first_slot == object.first_slot;
     if alike && object.chunks >= MANY_LOADS && !object.record.is_null() {
         // The program loads and unloads it over and over: keep only the latest address.
         // SAFETY: the record is in the mapping, followed by the rest of a description of the same length.
-        unsafe { ptr::copy_nonoverlapping(memory, object.record.cast(), len) };
+        unsafe {
+            object.record.cast::<u8>().copy_from_nonoverlapping(contents.as_ptr(), contents.len())
+        };
         return object.record;
     }
-    // SAFETY: the caller's memory is that long.
-    write_object(unsafe { core::slice::from_raw_parts(memory, len) }, id)
+    write_description(contents, id)
 }

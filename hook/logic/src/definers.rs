@@ -10,7 +10,8 @@ pub const OBJECTS: usize = 4096;
 /// | 31 | the hash without its lowest bit, which the objects' hash tables do not store |
 /// | 20 | number of the symbol; the highest number if several have this hash, or if the number is larger |
 /// | 12 | number of the object |
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
 pub struct Entry(u64);
 
 const KEY_BITS: u32 = 31;

@@ -1,4 +1,5 @@
-//! The parts of the hook that need no process: settings, patterns, tables of names, loaded objects, symbol tables and call sites; the arithmetic
+//! The parts of the hook that need no process: settings, patterns, tables of names, loaded objects and their
+//! descriptions in recordings, symbol tables and call sites; the arithmetic
 //! of sampling, countdowns, jumps and time off the CPU; parsers for `/proc`; Python's objects; the protocols of the lock and of the handshake with
 //! the companion. `libchase.so` links it; so does the companion, for the code that both need. Its unit tests also run in Miri.
 //!
@@ -14,6 +15,7 @@ pub mod callsites;
 pub mod config;
 pub mod countdown;
 pub mod definers;
+pub mod description;
 pub mod elf;
 pub mod events;
 #[cfg(test)]
@@ -21,6 +23,7 @@ mod every_order;
 pub mod follow;
 pub mod handshake;
 pub mod hash;
+pub mod index;
 pub mod jump;
 pub mod kept;
 pub mod kinds;
@@ -29,6 +32,7 @@ pub mod memory;
 pub mod moments;
 pub mod names;
 pub mod off_cpu;
+pub mod plan;
 pub mod proc;
 pub mod python;
 pub mod ran;

@@ -35,6 +35,9 @@ const MEMORY: u64 = 1 << 18;
 /// Calls are short if they take up to this many ns on average.
 const SHORT_NS: u64 = 1_000;
 
+/// A sample of this many means is an outlier, and is examined.
+pub const OUTLIER: u64 = 16;
+
 /// Sums over the durations of calls, in ticks.
 #[derive(Clone, Copy)]
 pub struct Moments {
@@ -60,6 +63,31 @@ pub struct Life {
 impl Moments {
     /// The moments of no calls.
     pub const NONE: Self = Self { calls: 0, total: 0, squares: 0, all_calls: 0, all_total: 0 };
+
+    /// Returns those of the calls in a histogram's buckets: the middle of each in ticks, and its number of calls, longest first;
+    /// `None` if there are none. Leaves out as many of the longest calls as the thread was preempted, if they are outliers and
+    /// take `least` ticks, long enough for that: durations are not uneven because the kernel has preempted the thread.
+    pub fn of<I: Iterator<Item = (u64, u64)>>(
+        buckets: impl Fn() -> I,
+        preemptions: u64,
+        least: u64,
+    ) -> Option<Self> {
+        let (mut all, mut total) = (0_u64, 0_u64);
+        for (ticks, calls) in buckets() {
+            all += calls;
+            total = total.saturating_add(ticks.saturating_mul(calls));
+        }
+        let rough_mean = total.checked_div(all)?;
+        let least = rough_mean.saturating_mul(OUTLIER).max(least);
+        let mut left_out = preemptions;
+        let mut moments = Self::NONE;
+        for (ticks, calls) in buckets() {
+            let ignored = if ticks > least { left_out.min(calls) } else { 0 };
+            left_out -= ignored;
+            moments.add(ticks, calls - ignored);
+        }
+        (!moments.is_empty()).then_some(moments)
+    }
 
     /// Adds `calls` calls of `ticks` each.
     #[inline]
@@ -205,6 +233,22 @@ mod tests {
             let by_life = (LEAST_LIFE_US * TICKS_PER_US / PRECISION_OF_LIFE) as f64;
             assert!(error <= by_total.max(by_life) * 1.01, "{durations:?}: {block}");
         }
+    }
+
+    #[test]
+    fn preempted_calls_are_left_out() {
+        let of = |buckets: &[(u64, u64)], preemptions| {
+            let moments = Moments::of(|| buckets.iter().copied(), preemptions, 5_000);
+            moments.map(|moments| (moments.calls, moments.total))
+        };
+        let buckets = [(9_000, 1), (6_000, 3), (100, 1_000)];
+        assert_eq!(of(&buckets, 0), Some((1_004, 127_000)));
+        assert_eq!(of(&buckets, 2), Some((1_002, 112_000)));
+        assert_eq!(of(&buckets, 50), Some((1_000, 100_000)));
+        // Long enough, but not among these; and outliers that are too short.
+        assert_eq!(of(&[(9_000, 2), (6_000, 2)], 4), Some((4, 30_000)));
+        assert_eq!(of(&[(5_000, 1), (100, 1_000)], 4), Some((1_001, 105_000)));
+        assert_eq!(of(&[], 4), None);
     }
 
     #[test]

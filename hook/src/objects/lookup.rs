@@ -127,7 +127,7 @@ impl Objects {
         if let Some(relocation) = image.jump_slots().get(at + PLACES_AHEAD) {
             let hash = symbol_hash::gnu(image.name(image.symbol(relocation.symbol())));
             *hashes.place_of(at + PLACES_AHEAD) = hash;
-            self.index.prefetch(hash);
+            self.index.place_of(hash).into_iter().for_each(arch::prefetch);
         }
         if let Some((image, symbol)) = defined(*hashes.place_of(at + SYMBOLS_AHEAD)) {
             arch::prefetch(ptr::from_ref(image.symbol(symbol)).addr());

@@ -10,7 +10,7 @@ use core::sync::atomic::Ordering;
 use chase_format::histogram::{PAGE_BUCKETS, PAGES, bucket_middle};
 use chase_format::layout::{FRAMED, Node, SAMPLED};
 
-use super::record::{OUTLIER, interruption_ticks};
+use super::record::interruption_ticks;
 use super::{SAMPLES_PER_CHOICE, cost, is_to_be_timed, is_watched};
 use chase_logic::countdown::LONGEST;
 
@@ -21,43 +21,20 @@ use crate::sys::is_confined;
 use crate::thread::{Pending, Thread};
 use crate::traits::{HAS_CHILDREN, has};
 use crate::{clock, recording, sys};
-use chase_logic::moments::{BUDGET, Life, Moments};
+use chase_logic::moments::{Life, Moments};
+pub(super) use chase_logic::plan::Plan;
+use chase_logic::plan::{SHORTEST_BLOCK, are_frequent, until_next_look};
 
-/// The shortest block: a sample costs as much as several timed calls.
-const SHORTEST_BLOCK: u64 = 8;
-/// A slot is reviewed before the timing of its calls takes one part in so many of the time that a thread runs.
-const UNLOOKED_PART: u64 = 400;
 /// Calls count as calling next to nothing if at most one in so many calls another function.
 const CALLS_PER_CHILD: u64 = 1024;
 /// Whether a slot's calls need frames is determined by a search of the tree, at one in so many choices of the block's
 /// length. (More often at first.)
 const CHOICES_PER_SEARCH: u32 = 32;
-/// Calls are frequent if they are at most so many ns apart; or ten times as many, of the time that the thread runs, if timing
-/// takes half of what it may take of that, perhaps for many such functions together. (If it takes more than it may, all are.)
-const MANY_NS: u64 = 10_000;
-const MANY_TOGETHER_NS: u64 = 100_000;
 /// As long as timing has taken less, a thread is assumed to run all the time, and does not ask the kernel.
 const MUCH_SPENT_US: u64 = 100;
 /// The number of nodes of a slot in a context: for calls that are all timed, for samples among calls without frames,
 /// and for samples among calls with frames.
 const NODES: usize = 3;
-
-/// How the next calls of a slot are timed.
-#[derive(Clone, Copy)]
-pub(super) struct Plan {
-    /// The number of calls of which one is timed; 0: all are.
-    pub(super) block: u32,
-    /// Whether the others get frames.
-    pub(super) framed: bool,
-}
-
-impl Plan {
-    const ALL: Self = Self { block: 0, framed: false };
-
-    fn with_block(block: u64, framed: bool) -> Self {
-        if block < SHORTEST_BLOCK { Self::ALL } else { Self { block: block as u32, framed } }
-    }
-}
 
 /// Chooses the first plan for a slot whose calls were all timed so far. Sets when to review it next.
 pub(super) fn first(
@@ -79,8 +56,8 @@ pub(super) fn first(
         return Plan::ALL;
     }
     let apart_ns = elapsed / u64::from(calls) * 1000 / ticks_per_us.max(1);
-    if !are_frequent(apart_ns, thread, counts, ticks_per_us) {
-        state.interval.set(until_next_look(thread, calls));
+    if !are_frequent(apart_ns, || (life(thread, counts, ticks_per_us), thread.ran_so_far())) {
+        state.interval.set(next_look(thread, calls));
         return Plan::ALL;
     }
     let durations = Durations::in_context(thread, context, state.number);
@@ -97,7 +74,7 @@ pub(super) fn first(
         state.moments.set(moments);
     }
     if block < SHORTEST_BLOCK {
-        state.interval.set(until_next_look(thread, calls));
+        state.interval.set(next_look(thread, calls));
         return Plan::ALL;
     }
     // Earlier preemptions affect no sample.
@@ -105,25 +82,6 @@ pub(super) fn first(
     let framed = is_watched(state.number)
         || has(state.number, HAS_CHILDREN) && !hardly_calls(thread, context, state.number);
     Plan::with_block(block, framed)
-}
-
-/// Whether calls that are so far apart are frequent.
-fn are_frequent(apart_ns: u64, thread: &Thread, counts: &Counts, ticks_per_us: u64) -> bool {
-    if apart_ns <= MANY_NS {
-        return true;
-    }
-    let Life { ticks, timing_share, .. } = life(thread, counts, ticks_per_us);
-    // Of that time, the thread has run about as large a part as of its life.
-    let ran_us = thread.ran_so_far().min(ticks) / ticks_per_us.max(1);
-    let apart_ran_ns = apart_ns.saturating_mul(ran_us) / (ticks / ticks_per_us.max(1)).max(1);
-    timing_share > BUDGET || timing_share > BUDGET / 2 && apart_ran_ns <= MANY_TOGETHER_NS
-}
-
-/// Returns the number of calls until the next review of a slot whose calls are all timed, `calls` after the previous
-/// review: twice as many, but fewer if timing them would take too much of the thread's time.
-fn until_next_look(thread: &Thread, calls: u32) -> u32 {
-    let affordable = thread.ran_so_far() / UNLOOKED_PART / cost::timed_call().max(1);
-    (calls * 2).min(LONGEST).min(affordable.min(u64::from(LONGEST)) as u32).max(FIRST_LOOK)
 }
 
 /// Chooses the next plan for a slot that is sampled.
@@ -166,6 +124,11 @@ pub(super) fn next(
             counts.is_framed(state.number)
         };
     Plan::with_block(block, framed)
+}
+
+/// Returns the number of calls until the next review of a slot whose calls are all timed.
+fn next_look(thread: &Thread, calls: u32) -> u32 {
+    until_next_look(thread.ran_so_far(), cost::timed_call(), calls, FIRST_LOOK)
 }
 
 fn life(thread: &Thread, counts: &Counts, ticks_per_us: u64) -> Life {
@@ -240,25 +203,9 @@ impl Durations {
         })
     }
 
-    /// Computes their moments; `None` if there are none. Leaves out as many of the longest calls as the thread was
-    /// preempted, if they are long enough for that: durations are not uneven because the kernel has preempted the
-    /// thread.
+    /// Computes their moments without those of calls that were preempted; `None` if there are none.
     fn moments(&self, preemptions: u64, ticks_per_us: u64) -> Option<Moments> {
-        let (mut all, mut total) = (0_u64, 0_u64);
-        for (ticks, calls) in self.buckets() {
-            all += calls;
-            total = total.saturating_add(ticks.saturating_mul(calls));
-        }
-        let rough_mean = total.checked_div(all)?;
-        let least = rough_mean.saturating_mul(OUTLIER).max(interruption_ticks(ticks_per_us));
-        let mut left_out = preemptions;
-        let mut moments = Moments::NONE;
-        for (ticks, calls) in self.buckets() {
-            let ignored = if ticks > least { left_out.min(calls) } else { 0 };
-            left_out -= ignored;
-            moments.add(ticks, calls - ignored);
-        }
-        (!moments.is_empty()).then_some(moments)
+        Moments::of(|| self.buckets(), preemptions, interruption_ticks(ticks_per_us))
     }
 }
 

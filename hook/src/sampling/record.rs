@@ -1,7 +1,7 @@
 //! Records samples, and decides which ones to trust.
 
 use chase_format::layout::{INTERRUPTION_MEANS, INTERRUPTION_NS, Node};
-use chase_logic::moments::Pairs;
+use chase_logic::moments::{OUTLIER, Pairs};
 
 use super::SAMPLES_PER_CHOICE;
 use crate::arch::OwnCounter;
@@ -10,9 +10,6 @@ use crate::node::{SLOT_MASK, add_ticks, samples_of};
 use crate::sys::is_confined;
 use crate::thread::Thread;
 use crate::{clock, sys};
-
-/// A sample of this many means is an outlier, and is examined.
-pub(super) const OUTLIER: u64 = 16;
 
 /// Records a sample of `ticks` that stands for `weight` calls and was already counted as ended.
 ///

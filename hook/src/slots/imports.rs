@@ -15,7 +15,7 @@ use chase_logic::callsites::{ENTRY, Entries};
 use chase_logic::config::Config;
 use chase_logic::elf::{
     Image, ImportVersions, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT, Relocation, STB_WEAK, STT_OBJECT,
-    STT_TLS, Symbol, Version,
+    STT_TLS, Symbol,
 };
 use chase_logic::kinds::{Kind, is_only_called, is_passed_for_linkers, kind_of};
 use chase_logic::resolve::Wanted;
@@ -23,7 +23,8 @@ use chase_logic::resolve::Wanted;
 /// An import that can be hooked.
 pub(super) struct Import {
     pub(super) name: &'static [u8],
-    pub(super) version: Option<Version>,
+    /// Its version; may be empty.
+    pub(super) version: &'static [u8],
     pub(super) real: usize,
     pub(super) provider: u32,
     pub(super) kind: Kind,
@@ -143,6 +144,7 @@ pub(super) fn verdict_on(
     if matches!(extent, Extent::Nothing) && !special.concerns_recording() {
         return Verdict::Skip(SkipReason::Filtered);
     }
+    let version = version.map_or(&b""[..], |version| version.name);
     let relocation = if global { SLOT_GLOBAL } else { SLOT_JUMP };
     Verdict::Hook(Import { name, version, real, provider, kind: special, got, relocation, extent })
 }

@@ -3,11 +3,11 @@
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use super::description::parts_of;
 use super::entries::{Entries, read_entry};
 use crate::abi::STUBS;
 use crate::objects::Object;
 use crate::{stubs, sys};
+use chase_logic::description::parts_of;
 
 /// By slot; null if chase won't leave the process.
 static ORIGINALS: AtomicUsize = AtomicUsize::new(0);
@@ -38,15 +38,10 @@ pub(super) fn keep(slot: usize, original: usize) {
 
 /// Restores the GOT entries of a loaded object; returns how many. The caller holds the lock.
 pub(crate) fn restore(object: &Object) -> u64 {
-    let (description, _) = object.description;
-    if description == 0 {
-        return 0;
-    }
-    // SAFETY: the object's description is at that address.
-    let (record, slots, _) = unsafe { parts_of(description) };
+    let Some((record, slots)) = parts_of(object.description()) else { return 0 };
     let mut restored = 0;
     let mut entries = Entries::new(object);
-    for (i, slot) in slots.iter().enumerate() {
+    for (i, slot) in slots.enumerate() {
         let got = object.image.bias().wrapping_add(slot.got_svma as usize);
         let original = of_slot(record.first_slot as usize + i);
         let original = original.map_or(0, |place| place.load(Ordering::Relaxed));

@@ -19,7 +19,7 @@ pub const OBJECT_FIXED: u32 = 1 << 3;
 /// it gets a new chunk with the same `id`, and its slots keep their numbers; after many chunks, the last one is
 /// rewritten.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct ObjectRecord {
     /// Number of the object, from 0.
     pub id: u32,
@@ -86,7 +86,7 @@ pub const SLOT_GLOBAL: u16 = 1;
 
 /// An import of an object.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct SlotRecord {
     /// Symbol name.
     pub name_off: u32,
