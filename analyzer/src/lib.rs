@@ -115,6 +115,7 @@ mod rows;
 mod run;
 mod run_start;
 mod sampled;
+mod scripts;
 mod shelf;
 mod since;
 mod slow_start;

@@ -23,11 +23,12 @@ struct Function {
 }
 
 /// What executables were started as, by path, unless it was several programs.
-fn programs(analysis: &Analysis) -> HashMap<&str, &str> {
-    let mut programs: HashMap<&str, Option<&str>> = HashMap::new();
+fn programs(analysis: &Analysis) -> HashMap<&str, String> {
+    let mut programs: HashMap<&str, Option<String>> = HashMap::new();
     for process in &analysis.processes {
-        let known = programs.entry(&process.executable).or_insert(Some(&process.program));
-        *known = known.filter(|known| *known == process.program);
+        let name = process.started_as();
+        let known = programs.entry(&process.executable).or_insert_with(|| Some(name.clone()));
+        known.take_if(|known| *known != name);
     }
     let file = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let told = programs.into_iter().filter_map(|(path, program)| Some((path, program?)));
@@ -46,7 +47,7 @@ impl Names {
                 return chase_html::CHASE_ITSELF.to_owned();
             }
             if let Some(program) = programs.get(&*object.path).filter(|_| object.executable) {
-                return (*program).to_owned();
+                return program.clone();
             }
             // Two files with one soname are told apart by their paths.
             let unique = same_name[&*object.name] == 1 || object.path.is_empty();
