@@ -185,6 +185,47 @@ fn spans(by_thread: BTreeMap<u32, u64>) -> Vec<ThreadSpan> {
     spans
 }
 
+/// What part of the waits of threads in functions, both by number, is for the end of a thread of Python.
+#[derive(Clone, Debug, Default)]
+pub struct Joins(HashMap<(u32, u32), f64>);
+
+impl Joins {
+    pub(crate) fn are_in(&self, api: u32) -> bool {
+        self.0.keys().any(|key| key.0 == api)
+    }
+
+    /// `None` where none is.
+    pub(crate) fn part(&self, api: u32, thread: u32) -> Option<f64> {
+        self.0.get(&(api, thread)).copied()
+    }
+}
+
+/// Finds the waits for threads of Python, in functions whose name says something else. `images` are those of `analysis`.
+#[must_use]
+pub fn joins(images: &[Image], analysis: &Analysis, naming: &dyn NamingPlaces) -> Joins {
+    // Most runs have none, and no symbols need to be read then.
+    let in_semaphores = analysis.apis.iter().any(|api| api.symbol.starts_with("sem_"));
+    let in_python = analysis.objects.iter().any(|object| object.name.contains("python"));
+    if !in_semaphores || !in_python {
+        return Joins::default();
+    }
+    let groups = Groups { rows: Vec::new(), of_thread: Vec::new() };
+    let run = Run::new(images, analysis, &groups, naming);
+    let mut times: HashMap<(u32, u32), (u64, u64)> = HashMap::new();
+    for (process, image) in images.iter().enumerate() {
+        let Some(file) = &image.syscalls else { continue };
+        for row in file.causes().filter(|row| row.context_ref != OWN_CONTEXT_REF) {
+            if let (Some(thread), Some(api)) = run.place(process, row.context_ref, row.tid) {
+                let (of_joins, all) = times.entry((api, thread)).or_default();
+                add(all, row.total_ns);
+                add(of_joins, if run.is_join(process, &row) { row.total_ns } else { 0 });
+            }
+        }
+    }
+    let some = times.into_iter().filter(|(_, (of_joins, _))| *of_joins > 0);
+    Joins(some.map(|(key, (of_joins, all))| (key, of_joins as f64 / all as f64)).collect())
+}
+
 /// Returns all causes of waits, longest first; none if no companion observed them. `images` are those of `analysis`.
 ///
 /// Connections that differ only in a port are one row there; the second list has those one by one.

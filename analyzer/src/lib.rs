@@ -145,8 +145,8 @@ pub use blocked::{Blocked, BlockedRow, IdleRow, Runnable, blocked};
 pub use blocking::Cause as WaitCause;
 pub use called_back::CalledBack;
 pub use causes::{
-    CauseRow, Connection, Connections, LockKey, NamingPlaces, Party, PartyKind, PathWait, Purpose,
-    WaitObject, lock_key,
+    CauseRow, Connection, Connections, Joins, LockKey, NamingPlaces, Party, PartyKind, PathWait,
+    Purpose, WaitObject, joins, lock_key,
 };
 pub use chase_recorder as recorder;
 pub use clock::{Clock, Ns, Ticks};
