@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::blocking::Cause;
-use crate::causes::Joins;
 use crate::clock::Ns;
 use crate::image::Image;
+use crate::joined::Joins;
 use crate::on_cpu::OnCpu;
 use crate::overhead::{self, Overhead};
 use crate::rows::{

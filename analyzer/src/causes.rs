@@ -17,6 +17,7 @@ use crate::analysis::Analysis;
 use crate::clock::Ns;
 use crate::groups::{Groups, ThreadSpan, Unnamed};
 use crate::image::Image;
+use crate::joined::Joins;
 
 pub(crate) use connections::ends;
 pub use connections::{Connection, Connections};
@@ -183,21 +184,6 @@ fn spans(by_thread: BTreeMap<u32, u64>) -> Vec<ThreadSpan> {
         by_thread.into_iter().map(|(thread, ns)| ThreadSpan { thread, ns: Ns(ns) }).collect();
     spans.sort_by_key(|span| (std::cmp::Reverse(span.ns), span.thread));
     spans
-}
-
-/// What part of the waits of threads in functions, both by number, is for the end of a thread of Python.
-#[derive(Clone, Debug, Default)]
-pub struct Joins(HashMap<(u32, u32), f64>);
-
-impl Joins {
-    pub(crate) fn are_in(&self, api: u32) -> bool {
-        self.0.keys().any(|key| key.0 == api)
-    }
-
-    /// `None` where none is.
-    pub(crate) fn part(&self, api: u32, thread: u32) -> Option<f64> {
-        self.0.get(&(api, thread)).copied()
-    }
 }
 
 /// Finds the waits for threads of Python, in functions whose name says something else. `images` are those of `analysis`.

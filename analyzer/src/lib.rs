@@ -98,6 +98,7 @@ mod group_tree;
 mod groups;
 mod held;
 mod image;
+mod joined;
 mod latest;
 mod liveness;
 mod load;
@@ -145,8 +146,8 @@ pub use blocked::{Blocked, BlockedRow, IdleRow, Runnable, blocked};
 pub use blocking::Cause as WaitCause;
 pub use called_back::CalledBack;
 pub use causes::{
-    CauseRow, Connection, Connections, Joins, LockKey, NamingPlaces, Party, PartyKind, PathWait,
-    Purpose, WaitObject, joins, lock_key,
+    CauseRow, Connection, Connections, LockKey, NamingPlaces, Party, PartyKind, PathWait, Purpose,
+    WaitObject, joins, lock_key,
 };
 pub use chase_recorder as recorder;
 pub use clock::{Clock, Ns, Ticks};
@@ -173,6 +174,7 @@ pub use groups::{
 };
 pub use held::{Held, HeldLocks};
 pub use image::{Ending, Image, SyscallsState};
+pub use joined::Joins;
 pub use load::{Loaded, load, load_run, load_run_with, scan, scan_all};
 pub use locks::{LockRow, locks};
 pub use narration::{NarratedCall, Narration, narration};
