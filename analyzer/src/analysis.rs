@@ -6,11 +6,14 @@ mod part;
 mod tables;
 mod thread;
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::blocking::Cause;
 use crate::clock::Ns;
 use crate::image::Image;
+use crate::joined::Joins;
 use crate::on_cpu::OnCpu;
 use crate::overhead::{self, Overhead};
 use crate::rows::{
@@ -72,6 +75,9 @@ pub struct Analysis {
     /// What waits in threads' own code are for, by thread, with the part of them that each is.
     #[serde(skip)]
     pub(crate) own_wait_causes: Vec<Vec<(Cause, f64)>>,
+    /// Waits in functions that are for something else than `wait_causes` has.
+    #[serde(skip)]
+    pub(crate) joins: Joins,
     /// The sums behind the rows of `apis`.
     #[serde(skip)]
     pub(crate) api_sums: Vec<Sums>,
@@ -162,11 +168,41 @@ impl Analysis {
     #[must_use]
     pub fn parts_of_waits(&self, api: Option<u32>, thread: u32) -> Vec<(Cause, f64)> {
         let whole = |cause: &Cause| vec![(*cause, 1.0)];
+        if let Some((api, joins)) = api.and_then(|api| Some((api, self.joins.part(api, thread)?))) {
+            let by_name = self.wait_causes.get(api as usize).copied().unwrap_or(Cause::Other);
+            let mut parts = vec![(Cause::Join, joins), (by_name, 1.0 - joins)];
+            parts.retain(|(_, part)| *part > 0.0);
+            parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+            return parts;
+        }
         let parts = match api {
             Some(api) => self.wait_causes.get(api as usize).map(whole),
             None => self.own_wait_causes.get(thread as usize).cloned(),
         };
         parts.unwrap_or_else(|| whole(&Cause::Other))
+    }
+
+    /// The same of all threads' waits in an API.
+    #[must_use]
+    pub fn parts_of_all_waits(&self, api: u32) -> Vec<(Cause, f64)> {
+        if !self.joins.are_in(api) {
+            return vec![(self.waits_for(Some(api), 0), 1.0)];
+        }
+        let mut times: BTreeMap<Cause, f64> = BTreeMap::new();
+        for (number, thread) in (0..).zip(&self.threads) {
+            for row in thread.apis.iter().filter(|row| row.api == api && row.wait_ns.0 > 0) {
+                for (cause, part) in self.parts_of_waits(Some(api), number) {
+                    *times.entry(cause).or_default() += row.wait_ns.as_f64() * part;
+                }
+            }
+        }
+        let all: f64 = times.values().sum();
+        times.into_iter().map(|(cause, ns)| (cause, ns / all)).collect()
+    }
+
+    /// Notes which waits are for threads of Python, by [`joins`](crate::joins): that takes names.
+    pub fn set_joins(&mut self, joins: Joins) {
+        self.joins = joins;
     }
 
     /// Returns how waits were measured.

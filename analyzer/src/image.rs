@@ -11,7 +11,7 @@ use chase_recorder::syscalls::{STATE_COMPLETE, STATE_STOPPED};
 use serde::Serialize;
 
 use crate::clock::{Clock, Ns, Ticks};
-use crate::{liveness, roles, unrecorded};
+use crate::{liveness, roles, scripts, unrecorded};
 
 /// Other threads may begin calls while one ends the process; calls later than this after the recorded end show that
 /// the process went on (after an exec that failed).
@@ -181,17 +181,17 @@ impl Image {
         }
     }
 
-    /// Returns the name that the program was started as. One file may be several programs, by different names of
-    /// links.
+    /// Returns the name of the program: of the script, if an interpreter runs one; else that it was started as.
     #[must_use]
     pub fn program(&self) -> String {
-        let command = self.command();
-        let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
-        // Login shells have a dash before the name; some programs use it as a title.
-        let called = command.first().map(|path| name(path.trim_start_matches('-')));
-        let is_name =
-            |name: &String| !name.is_empty() && !name.contains([' ', ':', '\t', '\n', '\x1b']);
-        called.filter(is_name).unwrap_or_else(|| name(&self.executable()))
+        let script = scripts::script(&self.executable(), &self.command());
+        script.filter(|name| is_name(name)).unwrap_or_else(|| self.started_as())
+    }
+
+    /// Returns the name that the executable was started as. One file may be several programs, by different names of links.
+    #[must_use]
+    pub fn started_as(&self) -> String {
+        started_as(&self.executable(), &self.command())
     }
 
     /// Returns the role of the process by its title: the title at its end or, while it runs here, the present one.
@@ -210,6 +210,18 @@ impl Image {
         let command = self.recording.meta_value("command").unwrap_or_default();
         command.split('\x1f').filter(|_| !command.is_empty()).map(str::to_owned).collect()
     }
+}
+
+/// The name in a command or, where that is a title or unknown, of the executable.
+pub(crate) fn started_as(executable: &str, command: &[String]) -> String {
+    let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    // Login shells have a dash before the name; some programs use it as a title.
+    let called = command.first().map(|path| name(path.trim_start_matches('-')));
+    called.filter(|name| is_name(name)).unwrap_or_else(|| name(executable))
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && !name.contains([' ', ':', '\t', '\n', '\x1b'])
 }
 
 fn ending(recording: &Recording<'_>, clock: &Clock, liveness: Liveness) -> (Ending, Ticks, bool) {

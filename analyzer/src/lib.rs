@@ -98,6 +98,7 @@ mod group_tree;
 mod groups;
 mod held;
 mod image;
+mod joined;
 mod latest;
 mod liveness;
 mod load;
@@ -115,6 +116,7 @@ mod rows;
 mod run;
 mod run_start;
 mod sampled;
+mod scripts;
 mod shelf;
 mod since;
 mod slow_start;
@@ -145,7 +147,7 @@ pub use blocking::Cause as WaitCause;
 pub use called_back::CalledBack;
 pub use causes::{
     CauseRow, Connection, Connections, LockKey, NamingPlaces, Party, PartyKind, PathWait, Purpose,
-    WaitObject, lock_key,
+    WaitObject, joins, lock_key,
 };
 pub use chase_recorder as recorder;
 pub use clock::{Clock, Ns, Ticks};
@@ -172,6 +174,7 @@ pub use groups::{
 };
 pub use held::{Held, HeldLocks};
 pub use image::{Ending, Image, SyscallsState};
+pub use joined::Joins;
 pub use load::{Loaded, load, load_run, load_run_with, scan, scan_all};
 pub use locks::{LockRow, locks};
 pub use narration::{NarratedCall, Narration, narration};

@@ -8,7 +8,7 @@ use crate::address::CodeAddress;
 use crate::arguments::ArgumentRow;
 use crate::blocking::Cause;
 use crate::clock::Ns;
-use crate::image::{Ending, SyscallsState};
+use crate::image::{Ending, SyscallsState, started_as};
 pub use crate::off_cpu::{MeasuredOffCpu, WaitSource};
 use crate::packed::Packed;
 pub use crate::packed::{ThreadApi, ThreadContext};
@@ -384,7 +384,7 @@ pub struct ProcessRow {
     pub parent: Option<usize>,
     /// Whether it was made by a fork that no exec followed.
     pub forked: bool,
-    /// The name that it was started as: that of the executable, or of the link by which it was called.
+    /// The name of the script, if an interpreter runs one; else that it was started as, by the executable or a link to it.
     pub program: String,
     /// Its role among processes of the program, by the title that it has set: `postgres: checkpointer`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -419,6 +419,12 @@ impl ProcessRow {
     #[must_use]
     pub fn name(&self) -> &str {
         self.role.as_deref().unwrap_or(&self.program)
+    }
+
+    /// What the executable was started as: of a script, its interpreter.
+    #[must_use]
+    pub fn started_as(&self) -> String {
+        started_as(&self.executable, &self.command)
     }
 }
 

@@ -347,6 +347,9 @@ fn programs_are_called_as_they_were_started() {
         ("/usr/bin/dash", "-sh", "sh"),
         // A title, a name that was taken away, and none that is known.
         ("/usr/sbin/nginx", "nginx: worker process", "nginx"),
+        // Scripts are programs; code that was given with the command has no name.
+        ("/usr/bin/python3.11", "/usr/bin/python3\x1f/usr/bin/hg\x1flog", "hg"),
+        ("/usr/bin/dash", "/bin/sh\x1f-c\x1fexit 1", "sh"),
         ("/usr/bin/env", "/x/\x1fy", "env"),
         ("/usr/bin/env", "", "env"),
     ] {

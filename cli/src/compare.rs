@@ -130,7 +130,7 @@ fn is_file(path: &Path) -> bool {
 
 /// What was run: its arguments, with the program by its name alone.
 fn command(image: &Image) -> Vec<String> {
-    let program = image.program();
+    let program = image.started_as();
     std::iter::once(program).chain(image.command().into_iter().skip(1)).collect()
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use chase_analyzer::Analysis;
-use chase_symbols::{demangle, shorten, shorten_with_parameters};
+use chase_symbols::{demangle, shorten, shorten_with_parameters, variant};
 
 /// The library that records, which samples find at work too.
 pub(crate) const OWN: &str = "libchase.so";
@@ -23,11 +23,12 @@ struct Function {
 }
 
 /// What executables were started as, by path, unless it was several programs.
-fn programs(analysis: &Analysis) -> HashMap<&str, &str> {
-    let mut programs: HashMap<&str, Option<&str>> = HashMap::new();
+fn programs(analysis: &Analysis) -> HashMap<&str, String> {
+    let mut programs: HashMap<&str, Option<String>> = HashMap::new();
     for process in &analysis.processes {
-        let known = programs.entry(&process.executable).or_insert(Some(&process.program));
-        *known = known.filter(|known| *known == process.program);
+        let name = process.started_as();
+        let known = programs.entry(&process.executable).or_insert_with(|| Some(name.clone()));
+        known.take_if(|known| *known != name);
     }
     let file = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let told = programs.into_iter().filter_map(|(path, program)| Some((path, program?)));
@@ -46,7 +47,7 @@ impl Names {
                 return chase_html::CHASE_ITSELF.to_owned();
             }
             if let Some(program) = programs.get(&*object.path).filter(|_| object.executable) {
-                return (*program).to_owned();
+                return program.clone();
             }
             // Two files with one soname are told apart by their paths.
             let unique = same_name[&*object.name] == 1 || object.path.is_empty();
@@ -65,7 +66,7 @@ impl Names {
             Function { object: api.object, bare: short.clone(), short, full }
         };
         let mut functions: Vec<Function> = analysis.apis.iter().map(function).collect();
-        tell_apart(&mut functions);
+        tell_apart(&mut functions, |at| variant(&analysis.apis[at].symbol));
         Self { objects: analysis.objects.iter().map(object_name).collect(), functions }
     }
 
@@ -90,8 +91,9 @@ impl Names {
     }
 }
 
-/// Gives functions of one library and one name their parameters.
-fn tell_apart(functions: &mut [Function]) {
+/// Gives functions of one library and one name their parameters, and says of constructors and destructors which they are where
+/// even these are the same.
+fn tell_apart(functions: &mut [Function], variant: impl Fn(usize) -> Option<&'static str>) {
     let mut alike: HashMap<(u32, &str), HashSet<&str>> = HashMap::new();
     for function in &*functions {
         alike.entry((function.object, &function.bare)).or_default().insert(&function.full);
@@ -101,6 +103,16 @@ fn tell_apart(functions: &mut [Function]) {
     for (function, _) in functions.iter_mut().zip(told).filter(|(_, is_alike)| *is_alike) {
         let with_parameters = shorten_with_parameters(&function.full);
         function.short = with_parameters.unwrap_or_else(|| function.short.clone());
+    }
+    let mut alike: HashMap<(u32, String), usize> = HashMap::new();
+    for function in &*functions {
+        *alike.entry((function.object, function.short.clone())).or_default() += 1;
+    }
+    for (at, function) in functions.iter_mut().enumerate() {
+        let is_alike = alike[&(function.object, function.short.clone())] > 1;
+        if let Some(variant) = is_alike.then(|| variant(at)).flatten() {
+            function.short = format!("{} [{variant}]", function.short);
+        }
     }
 }
 
@@ -134,9 +146,27 @@ mod tests {
             function(1, "std::locale::~locale()"),
             function(2, "std::locale::locale()"),
         ];
-        tell_apart(&mut functions);
+        tell_apart(&mut functions, |_| None);
         let short: Vec<&str> = functions.iter().map(|function| &*function.short).collect();
         let told = ["std::locale::locale()", "std::locale::locale(std::locale const&)"];
         assert_eq!(short, [told[0], told[1], "std::locale::~locale", "std::locale::locale"]);
+    }
+
+    /// A constructor of a complete object, and that of it as the base of another, were two rows of one name.
+    #[test]
+    fn constructors_of_one_source_are_told_apart() {
+        let function = |symbol: &str| {
+            let full = demangle(symbol).into_owned();
+            let short = shorten(&full).into_owned();
+            Function { object: 1, bare: short.clone(), short, full }
+        };
+        let symbols =
+            ["_ZN1AC1Ev", "_ZN1AC2Ev", "_ZN1BC1Ev", "_ZN1BC2Ei", "_ZN1CD0Ev", "_ZN1CD2Ev"];
+        let mut functions = symbols.map(function);
+        tell_apart(&mut functions, |at| variant(symbols[at]));
+        let short: Vec<&str> = functions.iter().map(|function| &*function.short).collect();
+        let told = ["A::A [complete]", "A::A [base]", "B::B()", "B::B(int)"];
+        assert_eq!(short[..4], told);
+        assert_eq!(short[4..], ["C::~C [deleting]", "C::~C [base]"]);
     }
 }

@@ -91,7 +91,7 @@ impl Report {
         analysis: Analysis,
         places: Places,
     ) -> Self {
-        Self {
+        let mut report = Self {
             path: paths.first().cloned().unwrap_or_default(),
             paths,
             loaded,
@@ -106,7 +106,11 @@ impl Report {
             watched: OnceCell::new(),
             taken_at: OnceCell::new(),
             timeline: OnceCell::new(),
-        }
+        };
+        let joins =
+            chase_analyzer::joins(&report.loaded.images, &report.analysis, &report.routines());
+        report.analysis.set_joins(joins);
+        report
     }
 
     /// The files that its addresses are in.

@@ -37,6 +37,31 @@ fn cpp(symbol: &str) -> Option<String> {
     Some(text.0)
 }
 
+/// Which of the constructors or destructors it is that a compiler makes of one in the source, all of one name: for `complete`
+/// objects, for the part of an object that is the `base` of another, or, of destructors, `deleting` the object, too.
+#[must_use]
+pub fn variant(symbol: &str) -> Option<&'static str> {
+    const VARIANTS: [(&str, &str, &str); 5] = [
+        ("C1E", "C2E", "complete"),
+        ("C2E", "C1E", "base"),
+        ("D0E", "D2E", "deleting"),
+        ("D1E", "D2E", "complete"),
+        ("D2E", "D1E", "base"),
+    ];
+    /// Each takes some time to read.
+    const MOST: usize = 16;
+    let name = cpp(symbol)?;
+    // The letters may be a part of a name, which would be another one then.
+    let is_marked = |mark: &str, other: &str| {
+        let mut places = symbol.match_indices(mark).take(MOST).map(|(at, _)| at);
+        places.any(|at| {
+            let changed = [&symbol[..at], other, &symbol[at + mark.len()..]].concat();
+            cpp(&changed).as_ref() == Some(&name)
+        })
+    };
+    VARIANTS.iter().find(|(mark, other, _)| is_marked(mark, other)).map(|&(_, _, variant)| variant)
+}
+
 /// A string that refuses to grow beyond [`MAX_LEN`].
 struct Limited(String);
 
@@ -73,6 +98,25 @@ mod tests {
         ];
         for (symbol, name) in cases {
             assert_eq!(demangle(symbol), name, "{symbol}");
+        }
+    }
+
+    #[test]
+    fn constructors_of_one_name_are_told_apart() {
+        let cases = [
+            ("_ZN1AC1Ev", Some("complete")),
+            ("_ZNSt6vectorIiSaIiEEC2ERKS1_", Some("base")),
+            ("_ZN1AD0Ev", Some("deleting")),
+            ("_ZN1AD1Ev", Some("complete")),
+            ("_ZN1AD2Ev", Some("base")),
+            // A function `C1E`, and one of a class `D2E`.
+            ("_ZN1A3C1EEv", None),
+            ("_ZN3D2E1fEv", None),
+            ("_ZN3D2EC2Ev", Some("base")),
+            ("C1E", None),
+        ];
+        for (symbol, expected) in cases {
+            assert_eq!(variant(symbol), expected, "{symbol}");
         }
     }
 

@@ -41,7 +41,7 @@ mod threads;
 mod unwind;
 
 pub use candidates::DebugDirs;
-pub use demangle::demangle;
+pub use demangle::{demangle, variant};
 pub use identity::ObjectKey;
 pub use location::{CodeLocation, Frame, Source, Status, SymbolError};
 pub use perf_map::PerfMap;

@@ -216,6 +216,14 @@ fn who_joins_a_thread_of_python_waits_for_its_end() {
     assert!(of(true) <= 1.02 * told("join_ns"), "{rows:#?}");
     assert!(of(true) >= 0.8 * told("join_ns"), "{rows:#?}");
     assert!(of(false) >= 0.8 * told("event_ns"), "{rows:#?}");
+    // The table by function says the same, where the function's name says that it is a lock. (It has them until the thread was woken.)
+    let by_function = document["waits"].as_array().expect("rows");
+    let joined = by_function.iter().filter(|row| is_main(row) && text(row, "cause") == "join");
+    let joined: Vec<&Value> =
+        joined.filter(|row| text(row, "function").starts_with("sem_")).collect();
+    let ns: f64 = joined.iter().map(|row| number(&row["wait_ns"])).sum();
+    let parts = 0.8 * of(true)..=1.02 * of(true);
+    assert!(parts.contains(&ns), "{ns} of {}: {by_function:#?}", of(true));
 }
 
 #[test]

@@ -210,7 +210,9 @@ impl Rings<'_, '_> {
         let value =
             format!("{}, {}", quantity(slice.value, self.unit), share(slice.value, self.whole));
         // The outline is in the colour of the paper: a gap between neighbours, whatever their colours.
-        self.page.canvas.polygon(outline, slice.colour, Some(PAPER));
+        // The whole has no neighbour, and its two ends meet.
+        let is_whole = slice.to - slice.from > TAU - 1e-9;
+        self.page.canvas.polygon(outline, slice.colour, Some(PAPER).filter(|_| !is_whole));
         self.page.describe(slice.name, &value);
         if let Some(key) = slice.key {
             self.page.canvas.key(key);
@@ -407,6 +409,25 @@ mod tests {
         };
         let texts = alike(400);
         assert!(texts.contains(&"100 %, ≤ 0.2 % each".to_owned()), "{texts:?}");
+    }
+
+    /// A line ran from the middle to the top.
+    #[test]
+    fn the_whole_has_no_seam() {
+        let outlined = |values: &[f64]| {
+            let of = |&value: &f64| {
+                let group = Group { name: "a".to_owned(), kind: GroupKind::Library, value };
+                Segment { group, parts: Vec::new(), key: None }
+            };
+            let segments: Vec<Segment> = values.iter().map(of).collect();
+            let sheet = Sheet::inside(Heading { title: "", subtitle: "" }, 460.0);
+            let chart = sunburst(&sheet, Unit::Count("calls"), "app", &segments).expect("a chart");
+            let document = roxmltree::Document::parse(chart.svg()).expect("XML");
+            let paths = document.descendants().filter(|node| node.has_tag_name("path"));
+            let slices = paths.filter(|node| node.attribute("fill").is_some_and(|of| of != "none"));
+            slices.filter(|node| node.attribute("stroke").is_some()).count()
+        };
+        assert_eq!((outlined(&[5.0]), outlined(&[5.0, 0.0]), outlined(&[5.0, 5.0])), (0, 0, 2));
     }
 
     #[test]

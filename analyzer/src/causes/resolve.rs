@@ -125,7 +125,7 @@ impl<'a> Run<'a> {
         run
     }
 
-    fn is_join(&self, process: usize, row: &Recorded) -> bool {
+    pub(super) fn is_join(&self, process: usize, row: &Recorded) -> bool {
         self.images[process].as_ref().is_some_and(|image| image.joins.contains(&join(row)))
     }
 

@@ -184,11 +184,14 @@ fn on_cpu(analysis: &Analysis, row: &LibraryRow, apis: &[usize]) -> f64 {
 }
 
 fn waiting(analysis: &Analysis, row: &LibraryRow, apis: &[usize]) -> Vec<Waiting> {
-    let of_api = |&api: &usize| (Some(api as u32), analysis.apis[api].measures.wait_ns.as_f64());
+    let of_api = |&api: &usize| (api as u32, analysis.apis[api].measures.wait_ns.as_f64());
     let of_calls: f64 = apis.iter().map(|api| of_api(api).1).sum();
     let own_ns = (row.measures.wait_ns.as_f64() - of_calls).max(0.0);
     let mut by_cause: Vec<(WaitCause, f64)> = Vec::new();
-    let of_calls = apis.iter().map(of_api).map(|(api, ns)| (analysis.waits_for(api, 0), ns));
+    let of_calls = apis.iter().map(of_api).flat_map(|(api, ns)| {
+        let parts = analysis.parts_of_all_waits(api).into_iter();
+        parts.map(move |(cause, part)| (cause, ns * part))
+    });
     for (cause, ns) in of_calls.chain(waiting_in_own_code(analysis, row, own_ns)) {
         match by_cause.iter_mut().find(|(known, _)| *known == cause) {
             Some((_, sum)) => *sum += ns,

@@ -24,6 +24,9 @@ const FITTED: &str = "<style>body { margin: 0 } svg { display: block; width: 100
     rect[fill='rgb(238,238,238)'] { fill: #2b3038 } rect[fill='rgb(238,238,238)'] + text { fill: #e6e8eb } }</style>\
     <script>history.replaceState = function () {}; \
     addEventListener('resize', (e) => innerWidth || e.stopImmediatePropagation());</script>";
+/// What has changed is the redder or bluer on light paper, what has not is white: on dark paper the other way round, each of its hue.
+const DIFFERENCE: &str = "<style>@media screen and (prefers-color-scheme: dark) \
+    { #frames { filter: invert(.88) hue-rotate(180deg) } }</style>";
 /// The box of all; [`FITTED`] has another colour for it in the dark theme.
 const ALL: Color = Color { r: 238, g: 238, b: 238 };
 /// How a picture says that it is to be laid out once it is loaded.
@@ -61,7 +64,7 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
             details.flame.of-cpu[has_clocks && flame.on_cpu].of-wall[has_clocks && at == 1] open[at <= usize::from(has_clocks)] {
                 summary { (flame.name) }
                 iframe title={ "Flame graph of " (flame.name) } style={ "height:" (height(svg)) "px" }
-                    srcdoc=(framed(svg)) {}
+                    srcdoc=(framed(&flame.kind, svg)) {}
             }
         }
     }))
@@ -129,11 +132,15 @@ fn labelled(stacks: &Stacks) -> Stacks {
 
 /// The picture as a document in an attribute. Of all characters only two can end it or mean
 /// another one.
-fn framed(svg: &str) -> PreEscaped<String> {
+fn framed(kind: &FlameKind, svg: &str) -> PreEscaped<String> {
     let start = svg.find("<svg").unwrap_or(0);
     let picture = svg[start..].replacen(START, "", 1);
     let picture = picture.replacen(WIDTH, &format!("Math.max(1, {WIDTH})"), 1);
-    let document = format!("<!DOCTYPE html>{FITTED}{picture}{LATER}");
+    let colours = match kind {
+        FlameKind::Time(_) => "",
+        FlameKind::Difference { .. } => DIFFERENCE,
+    };
+    let document = format!("<!DOCTYPE html>{FITTED}{colours}{picture}{LATER}");
     PreEscaped(document.replace('&', "&amp;").replace('"', "&quot;"))
 }
 

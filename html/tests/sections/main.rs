@@ -162,6 +162,8 @@ fn flame_graphs_are_drawn_and_so_are_differences() {
     assert_eq!(text.matches("<iframe").count(), 2, "what took no time has no picture");
     assert!(text.contains("&amp;lt;b&amp;gt;&amp;amp;: [libz.so.1]"), "names are escaped twice");
     assert!(!text.contains("<b>&"), "a name is markup");
+    // What has not changed is as light as paper: in the dark theme it would be the loudest.
+    assert_eq!(text.matches("#frames { filter: invert(").count(), 1, "of the difference alone");
     let pictures = pictures(&report, "made up").expect("pictures");
     let flame = pictures.iter().find(|picture| picture.name == "flame").expect("a flame graph");
     assert!(flame.chart.png(640).expect("a PNG").starts_with(b"\x89PNG"));
