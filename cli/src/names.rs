@@ -94,15 +94,11 @@ impl Names {
 /// Gives functions of one library and one name their parameters, and says of constructors and destructors which they are where
 /// even these are the same.
 fn tell_apart(functions: &mut [Function], variant: impl Fn(usize) -> Option<&'static str>) {
-    let mut alike: HashMap<(u32, &str), HashSet<&str>> = HashMap::new();
-    for function in &*functions {
-        alike.entry((function.object, &function.bare)).or_default().insert(&function.full);
-    }
-    let is_alike = |function: &Function| alike[&(function.object, &*function.bare)].len() > 1;
-    let told: Vec<bool> = functions.iter().map(is_alike).collect();
-    for (function, _) in functions.iter_mut().zip(told).filter(|(_, is_alike)| *is_alike) {
-        let with_parameters = shorten_with_parameters(&function.full);
-        function.short = with_parameters.unwrap_or_else(|| function.short.clone());
+    let names =
+        |function: &Function| (function.object, function.bare.clone(), function.full.clone());
+    let told = with_parameters(&functions.iter().map(names).collect::<Vec<_>>());
+    for (function, told) in functions.iter_mut().zip(told) {
+        function.short = told.unwrap_or_else(|| function.short.clone());
     }
     let mut alike: HashMap<(u32, String), usize> = HashMap::new();
     for function in &*functions {
@@ -114,6 +110,20 @@ fn tell_apart(functions: &mut [Function], variant: impl Fn(usize) -> Option<&'st
             function.short = format!("{} [{variant}]", function.short);
         }
     }
+}
+
+/// The names with parameters of those functions that are called as others of their object are; each of them as its object, a short
+/// name and the full one.
+pub(crate) fn with_parameters(functions: &[(u32, String, String)]) -> Vec<Option<String>> {
+    let mut alike: HashMap<(u32, &str), HashSet<&str>> = HashMap::new();
+    for (object, short, full) in functions {
+        alike.entry((*object, short)).or_default().insert(full);
+    }
+    let is_alike = |object: u32, short: &str| alike[&(object, short)].len() > 1;
+    let told = |(object, short, full): &(u32, String, String)| {
+        is_alike(*object, short).then(|| shorten_with_parameters(full)).flatten()
+    };
+    functions.iter().map(told).collect()
 }
 
 /// Of `names`, the one that is most like `word`, if one is like it.

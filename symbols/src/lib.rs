@@ -46,6 +46,6 @@ pub use identity::ObjectKey;
 pub use location::{CodeLocation, Frame, Source, Status, SymbolError};
 pub use perf_map::PerfMap;
 pub use refusal::{Reason, Refusal};
-pub use shorten::{shorten, shorten_with_parameters};
+pub use shorten::{shorten, shorten_with_parameters, without_suffix};
 pub use symbolizer::Symbolizer;
 pub use threads::{ThreadFunction, ThreadKind, ThreadStart, Word};

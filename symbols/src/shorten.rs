@@ -44,8 +44,9 @@ pub fn shorten_with_parameters(name: &str) -> Option<String> {
     Some(format!("{}({parameters}){}", shorten(name), &bare[end..]))
 }
 
-/// The name without what a compiler adds to that of a copy.
-fn without_suffix(name: &str) -> &str {
+/// The name without what a compiler adds to that of a copy, or of a part that it moves away: `f` of `f.cold`.
+#[must_use]
+pub fn without_suffix(name: &str) -> &str {
     let end = CLONES.iter().filter_map(|suffix| name.find(suffix)).filter(|&at| at > 0).min();
     name[..end.unwrap_or(name.len())].trim_end()
 }

@@ -1,6 +1,6 @@
 # One of four processes ends long after the others, and its parent waits for all.
 # cause: last-to-end
-# group: forks of python3
+# group: forks of last_process.py
 # says: process
 import multiprocessing
 import time

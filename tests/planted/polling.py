@@ -1,6 +1,6 @@
 # A thread looks again and again whether there is something to do.
 # cause: polling
-# group: main of python
+# group: main of polling.py
 # waker: nobody: time was over
 import time
 

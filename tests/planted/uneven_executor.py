@@ -1,6 +1,6 @@
 # An executor of processes; one of its tasks takes much longer than the others.
 # cause: uneven-work
-# group: forks of python3
+# group: forks of uneven_executor.py
 # says: the 3 others wait for more to do
 import concurrent.futures
 import time

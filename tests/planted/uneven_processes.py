@@ -1,6 +1,6 @@
 # A pool of processes; one of four chunks has nearly all the work.
 # cause: uneven-work
-# group: forks of python3
+# group: forks of uneven_processes.py
 # says: the 3 others wait for more to do
 # says: Pool._handle_results waits for them
 import multiprocessing

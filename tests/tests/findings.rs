@@ -198,7 +198,7 @@ fn a_slow_first_call_in_one_thread() {
 #[test]
 fn a_slow_first_call_in_python() {
     let Some(trial) = python("slow_first.py") else { return };
-    hold(&trial, &expected("slow-first-call", "known_parse", 1, "main of python"));
+    hold(&trial, &expected("slow-first-call", "known_parse", 1, "main of slow_first.py"));
 }
 
 #[test]

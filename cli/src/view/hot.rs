@@ -5,12 +5,14 @@ use std::collections::HashMap;
 use anyhow::bail;
 use chase_analyzer::{Ns, OnCpuAddress, OnCpuObject, SampledTime};
 use chase_html::{Ran, RanFunction, RanObject};
+use chase_symbols::without_suffix;
 use serde_json::Value;
 
 use super::sampled::{self, CPU_LEGEND, KERNEL};
 use super::{Show, left_out, legend};
 use crate::args::{LibFilter, matches};
 use crate::machine::{self, Rows};
+use crate::names::with_parameters;
 use crate::places::AddressKind;
 use crate::report::{Report, file_name};
 use crate::terminal::{Align, Cell, Look, Table, Terminal, elapsed};
@@ -73,9 +75,16 @@ pub(super) fn ran(report: &Report) -> Option<Ran> {
     })
 }
 
-/// Longest first.
+/// Longest first, those of one name with their parameters.
 fn sorted(functions: HashMap<(u32, Option<String>), Function>) -> Vec<Function> {
     let mut functions: Vec<_> = functions.into_values().collect();
+    let names = |function: &Function| {
+        (function.object, function.shown.clone(), function.name.clone().unwrap_or_default())
+    };
+    let told = with_parameters(&functions.iter().map(names).collect::<Vec<_>>());
+    for (function, told) in functions.iter_mut().zip(told) {
+        function.shown = told.unwrap_or_else(|| function.shown.clone());
+    }
     functions.sort_by(|a, b| {
         (b.time.on_cpu_ns, a.object, &a.name).cmp(&(a.time.on_cpu_ns, b.object, &b.name))
     });
@@ -122,7 +131,12 @@ fn add(
     let (file, line) = innermost
         .map_or((place.file.clone(), place.line), |inlined| (inlined.file.clone(), inlined.line));
     let library = report.names.object(row.object);
-    let name = place.function_or_start(library);
+    // Copies that a compiler makes of a function are the same one. (Of names in generated code, nothing is known.)
+    let source = |name: String| match place.object {
+        Some(_) => without_suffix(&name).to_owned(),
+        None => name,
+    };
+    let name = place.function_or_start(library).map(source);
     let function = functions.entry((row.object, name.clone())).or_insert(Function {
         name,
         is_named: place.function.is_some(),
