@@ -287,8 +287,21 @@ impl Objects {
         for object in self.all_mut().iter_mut().filter(|object| object.loaded && !object.seen) {
             object.retire();
         }
+        self.forget_lost_roots();
         self.sort_ranges();
         unreadable
+    }
+
+    /// Objects that outlive the one that they were loaded for, or were only taken to be loaded for it, are on their own: what is not
+    /// loaded can't be read.
+    fn forget_lost_roots(&mut self) {
+        for id in 0..self.count as u32 {
+            let root = self.get(id).filter(|object| object.loaded).map(|object| object.root);
+            let is_lost = root.and_then(|root| self.get(root)).is_some_and(|root| !root.loaded);
+            if let Some(object) = self.get_mut(id).filter(|_| is_lost) {
+                object.root = id;
+            }
+        }
     }
 
     /// Adds or updates the object of one entry of the list. Returns false if it can't be read.

@@ -36,6 +36,13 @@ fn a_profile_of_many_threads_is_what_the_profiler_reads() {
     assert_eq!(found["problems"], json!([]));
     let threads = found["threads"].as_array().expect("threads");
     assert_eq!(threads.iter().filter(|thread| !is_of_samples(thread)).count(), 65);
+    let on_cpu = &report::document(&trial.output(), "libs")["on_cpu"];
+    if let (Some(taken), Some(hz)) = (on_cpu["samples"].as_f64(), on_cpu["sample_hz"].as_f64()) {
+        let exported = threads.iter().filter(is_of_samples);
+        let exported: f64 =
+            exported.map(|thread| thread["in_calls_ns"].as_f64().expect("a time")).sum();
+        assert!(exported * hz / 1e9 <= taken * 1.01, "{exported} ns of {taken} samples");
+    }
     read_by_the_profiler(threads, &found["reader"]);
     totals(&trial, &found["totals"]);
     let busy: f64 = threads.iter().map(|thread| thread["busy_ms"].as_f64().expect("a time")).sum();
