@@ -85,6 +85,14 @@ pub(crate) fn package_twice() -> Outcome {
 
 /// Makes the tarball and the Debian package in `place`; gives their paths.
 fn pack(built: &Path, place: &Path) -> Result<[PathBuf; 2], String> {
+    for program in PROGRAMS.map(|program| built.join(program)) {
+        if is_dynamic(&program)? {
+            let shown = program.display();
+            return Err(format!(
+                "{shown} runs with this machine's C library only: without --built, others are made"
+            ));
+        }
+    }
     fs::create_dir_all(place).map_err(|error| format!("{}: {error}", place.display()))?;
     let name = format!("chase-{}-x86_64-linux", env!("CARGO_PKG_VERSION"));
     Ok([tarball(built, place, &name)?, debian(built, place)?])
@@ -206,6 +214,13 @@ fn tarball(built: &Path, place: &Path, name: &str) -> Result<PathBuf, String> {
         .arg(name))?;
     println!("{}", file.display());
     Ok(file)
+}
+
+/// Whether a program needs the C library of the machine that it was built on, or a newer one.
+fn is_dynamic(program: &Path) -> Result<bool, String> {
+    let output = Command::new("readelf").arg("-lW").arg(program).output();
+    let output = output.map_err(|error| format!("readelf (package binutils): {error}"))?;
+    Ok(String::from_utf8_lossy(&output.stdout).contains(" INTERP "))
 }
 
 fn debian(built: &Path, place: &Path) -> Result<PathBuf, String> {

@@ -119,6 +119,12 @@ impl Hot<'_> {
     }
 }
 
+/// Which function of the source this is: copies that a compiler makes of one are the same. Of names in generated code, which is in
+/// no object, nothing is known.
+fn in_source(name: String, is_in_object: bool) -> String {
+    if is_in_object { without_suffix(&name).to_owned() } else { name }
+}
+
 fn add(
     functions: &mut HashMap<(u32, Option<String>), Function>,
     report: &Report,
@@ -131,12 +137,7 @@ fn add(
     let (file, line) = innermost
         .map_or((place.file.clone(), place.line), |inlined| (inlined.file.clone(), inlined.line));
     let library = report.names.object(row.object);
-    // Copies that a compiler makes of a function are the same one. (Of names in generated code, nothing is known.)
-    let source = |name: String| match place.object {
-        Some(_) => without_suffix(&name).to_owned(),
-        None => name,
-    };
-    let name = place.function_or_start(library).map(source);
+    let name = place.function_or_start(library).map(|name| in_source(name, place.object.is_some()));
     let function = functions.entry((row.object, name.clone())).or_insert(Function {
         name,
         is_named: place.function.is_some(),
@@ -217,5 +218,20 @@ impl Show for Hot<'_> {
             "line",
         ];
         Ok(vec![Rows { name: "functions", columns: columns.to_vec(), rows }])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_source;
+
+    /// `copy` and `copy.part.0` were two rows, both shown as `copy`.
+    #[test]
+    fn copies_of_a_function_are_one() {
+        let of = |name: &str, is_in_object| in_source(name.to_owned(), is_in_object);
+        assert_eq!(of("copy.part.0", true), of("copy", true));
+        assert_eq!(of("f(int) [clone .cold]", true), of("f(int)", true));
+        assert_ne!(of("f(int)", true), of("f(long)", true));
+        assert_eq!(of("made.cold", false), "made.cold");
     }
 }
