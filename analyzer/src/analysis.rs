@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::blocking::Cause;
 use crate::clock::Ns;
 use crate::image::Image;
-use crate::joined::Joins;
+use crate::object_causes::ObjectCauses;
 use crate::on_cpu::OnCpu;
 use crate::overhead::{self, Overhead};
 use crate::rows::{
@@ -77,7 +77,7 @@ pub struct Analysis {
     pub(crate) own_wait_causes: Vec<Vec<(Cause, f64)>>,
     /// Waits in functions that are for something else than `wait_causes` has.
     #[serde(skip)]
-    pub(crate) joins: Joins,
+    pub(crate) object_causes: ObjectCauses,
     /// The sums behind the rows of `apis`.
     #[serde(skip)]
     pub(crate) api_sums: Vec<Sums>,
@@ -168,15 +168,11 @@ impl Analysis {
     #[must_use]
     pub fn parts_of_waits(&self, api: Option<u32>, thread: u32) -> Vec<(Cause, f64)> {
         let whole = |cause: &Cause| vec![(*cause, 1.0)];
-        if let Some((api, joins)) = api.and_then(|api| Some((api, self.joins.part(api, thread)?))) {
-            let by_name = self.wait_causes.get(api as usize).copied().unwrap_or(Cause::Other);
-            let mut parts = vec![(Cause::Join, joins), (by_name, 1.0 - joins)];
-            parts.retain(|(_, part)| *part > 0.0);
-            parts.sort_by(|a, b| b.1.total_cmp(&a.1));
-            return parts;
-        }
         let parts = match api {
-            Some(api) => self.wait_causes.get(api as usize).map(whole),
+            Some(api) => self.wait_causes.get(api as usize).map(|by_name| {
+                let by_objects = self.object_causes.parts(api, thread, *by_name);
+                by_objects.unwrap_or_else(|| whole(by_name))
+            }),
             None => self.own_wait_causes.get(thread as usize).cloned(),
         };
         parts.unwrap_or_else(|| whole(&Cause::Other))
@@ -185,7 +181,7 @@ impl Analysis {
     /// The same of all threads' waits in an API.
     #[must_use]
     pub fn parts_of_all_waits(&self, api: u32) -> Vec<(Cause, f64)> {
-        if !self.joins.are_in(api) {
+        if !self.object_causes.are_in(api) {
             return vec![(self.waits_for(Some(api), 0), 1.0)];
         }
         let mut times: BTreeMap<Cause, f64> = BTreeMap::new();
@@ -200,9 +196,9 @@ impl Analysis {
         times.into_iter().map(|(cause, ns)| (cause, ns / all)).collect()
     }
 
-    /// Notes which waits are for threads of Python, by [`joins`](crate::joins): that takes names.
-    pub fn set_joins(&mut self, joins: Joins) {
-        self.joins = joins;
+    /// Notes what waits are for where only the objects tell, by [`object_causes`](crate::object_causes): that takes names.
+    pub fn set_object_causes(&mut self, causes: ObjectCauses) {
+        self.object_causes = causes;
     }
 
     /// Returns how waits were measured.

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cause {
-    /// A mutex, a read-write lock, a semaphore.
+    /// A mutex, a read-write lock, a semaphore that is a lock.
     Lock,
-    /// A condition variable.
+    /// A condition that another thread makes true: by a condition variable, or by a semaphore that hands something over.
     Condition,
     /// A barrier.
     Barrier,

@@ -2,6 +2,7 @@
 //! held it, and what the thread that woke them was doing.
 
 mod connections;
+mod of_objects;
 mod path_wait;
 mod purpose;
 mod python_joins;
@@ -17,10 +18,10 @@ use crate::analysis::Analysis;
 use crate::clock::Ns;
 use crate::groups::{Groups, ThreadSpan, Unnamed};
 use crate::image::Image;
-use crate::joined::Joins;
 
 pub(crate) use connections::ends;
 pub use connections::{Connection, Connections};
+pub use of_objects::object_causes;
 pub use path_wait::PathWait;
 pub(crate) use purpose::ALLOCATOR;
 pub use purpose::Purpose;
@@ -184,32 +185,6 @@ fn spans(by_thread: BTreeMap<u32, u64>) -> Vec<ThreadSpan> {
         by_thread.into_iter().map(|(thread, ns)| ThreadSpan { thread, ns: Ns(ns) }).collect();
     spans.sort_by_key(|span| (std::cmp::Reverse(span.ns), span.thread));
     spans
-}
-
-/// Finds the waits for threads of Python, in functions whose name says something else. `images` are those of `analysis`.
-#[must_use]
-pub fn joins(images: &[Image], analysis: &Analysis, naming: &dyn NamingPlaces) -> Joins {
-    // Most runs have none, and no symbols need to be read then.
-    let in_semaphores = analysis.apis.iter().any(|api| api.symbol.starts_with("sem_"));
-    let in_python = analysis.objects.iter().any(|object| object.name.contains("python"));
-    if !in_semaphores || !in_python {
-        return Joins::default();
-    }
-    let groups = Groups { rows: Vec::new(), of_thread: Vec::new() };
-    let run = Run::new(images, analysis, &groups, naming);
-    let mut times: HashMap<(u32, u32), (u64, u64)> = HashMap::new();
-    for (process, image) in images.iter().enumerate() {
-        let Some(file) = &image.syscalls else { continue };
-        for row in file.causes().filter(|row| row.context_ref != OWN_CONTEXT_REF) {
-            if let (Some(thread), Some(api)) = run.place(process, row.context_ref, row.tid) {
-                let (of_joins, all) = times.entry((api, thread)).or_default();
-                add(all, row.total_ns);
-                add(of_joins, if run.is_join(process, &row) { row.total_ns } else { 0 });
-            }
-        }
-    }
-    let some = times.into_iter().filter(|(_, (of_joins, _))| *of_joins > 0);
-    Joins(some.map(|(key, (of_joins, all))| (key, of_joins as f64 / all as f64)).collect())
 }
 
 /// Returns all causes of waits, longest first; none if no companion observed them. `images` are those of `analysis`.

@@ -98,7 +98,6 @@ mod group_tree;
 mod groups;
 mod held;
 mod image;
-mod joined;
 mod latest;
 mod liveness;
 mod load;
@@ -106,6 +105,7 @@ mod locks;
 mod long_waits;
 mod names;
 mod narration;
+mod object_causes;
 mod off_cpu;
 mod on_cpu;
 mod one_by_one;
@@ -147,7 +147,7 @@ pub use blocking::Cause as WaitCause;
 pub use called_back::CalledBack;
 pub use causes::{
     CauseRow, Connection, Connections, LockKey, NamingPlaces, Party, PartyKind, PathWait, Purpose,
-    WaitObject, joins, lock_key,
+    WaitObject, lock_key, object_causes,
 };
 pub use chase_recorder as recorder;
 pub use clock::{Clock, Ns, Ticks};
@@ -174,10 +174,10 @@ pub use groups::{
 };
 pub use held::{Held, HeldLocks};
 pub use image::{Ending, Image, SyscallsState};
-pub use joined::Joins;
 pub use load::{Loaded, load, load_run, load_run_with, scan, scan_all};
 pub use locks::{LockRow, locks};
 pub use narration::{NarratedCall, Narration, narration};
+pub use object_causes::ObjectCauses;
 pub use on_cpu::{OnCpu, OnCpuAddress, OnCpuObject, OnCpuOfThread};
 pub use one_by_one::{OneByOne, one_by_one};
 pub use overhead::Overhead;

@@ -107,9 +107,9 @@ impl Report {
             taken_at: OnceCell::new(),
             timeline: OnceCell::new(),
         };
-        let joins =
-            chase_analyzer::joins(&report.loaded.images, &report.analysis, &report.routines());
-        report.analysis.set_joins(joins);
+        let (images, analysis) = (&report.loaded.images, &report.analysis);
+        let causes = chase_analyzer::object_causes(images, analysis, &report.routines());
+        report.analysis.set_object_causes(causes);
         report
     }
 

@@ -254,6 +254,25 @@ fn a_run_is_shorter_without_a_lock_that_is_called_a_semaphore() {
     assert!(number(&found["running_ns"]) < 0.1 * number(&found["saves_at_most_ns"]), "{found}");
 }
 
+/// The function's name is the same for a semaphore that is a lock and for one by which work is handed over.
+#[test]
+fn semaphores_are_what_they_are_used_for_in_the_table_by_function() {
+    for (source, cause) in [("convoy_semaphore.c", "lock"), ("slow_producer.c", "condition")] {
+        if companion(source).is_none() {
+            return;
+        }
+        let program = Build::planted(source).flags("-pthread -g").build();
+        let trial = Trial::new(program).hooked_env("CHASE_SYSCALLS", "require");
+        assert!(trial.hooked().status.success());
+        let _ = Tagged::finished(&trial.output());
+        let rows = json(&trial.output(), &["waits"]);
+        let rows = rows["waits"].as_array().expect("rows");
+        let rows: Vec<&Value> = rows.iter().filter(|row| row["function"] == "sem_wait").collect();
+        assert!(!rows.is_empty(), "{source}");
+        assert!(rows.iter().all(|row| text(row, "cause") == cause), "{source}: {rows:#?}");
+    }
+}
+
 /// Of the programs of `planted.rs`, some that lose time whatever else the machine does, and one that has nothing wrong.
 #[test]
 fn planted_problems_are_found() {

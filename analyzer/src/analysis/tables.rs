@@ -8,8 +8,8 @@ use super::collect::Collector;
 use super::thread::CollectedThread;
 use crate::clock::Ns;
 use crate::contexts::Contexts;
-use crate::joined::Joins;
 use crate::names::{Names, Site};
+use crate::object_causes::ObjectCauses;
 use crate::off_cpu::{Measured, OffCpu};
 use crate::on_cpu::{self, OnCpu};
 use crate::overhead::Overhead;
@@ -158,7 +158,7 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
         overhead: Overhead::default(),
         wait_causes,
         own_wait_causes,
-        joins: Joins::default(),
+        object_causes: ObjectCauses::default(),
         api_sums: in_new_order(&by_api, &new_api),
         ns_per_reference_tick: ruler.ns_per_reference_tick,
         objects: names.objects,

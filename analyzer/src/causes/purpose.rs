@@ -242,10 +242,25 @@ fn is_of_team(row: &CauseRow, analysis: &Analysis) -> bool {
     row.by_thread.iter().all(|span| is_member(span.thread))
 }
 
-/// Recognises locks: if threads end each other's waits for the same word of memory, and it is no condition, it is a
-/// lock. Threads that hand something over wait for something else. The last one to get the lock need not end anyone's wait.
+/// Who waits for a word of memory, and who ends these waits; threads by number.
+#[derive(Default)]
+pub(super) struct Taking {
+    pub(super) waiting: BTreeSet<u32>,
+    pub(super) ending: BTreeSet<u32>,
+}
+
+impl Taking {
+    /// Whether it is a lock: threads end each other's waits. Those that hand something over wait for something else. The last one to get
+    /// the lock need not end anyone's wait.
+    pub(super) fn is_lock(&self) -> bool {
+        let both = self.waiting.intersection(&self.ending).count();
+        both >= 2 && both + 1 >= self.waiting.len()
+    }
+}
+
+/// Recognises locks among what is handed over.
 pub(super) fn find_locks(rows: &mut [CauseRow], analysis: &Analysis) {
-    let mut of_objects: BTreeMap<_, (BTreeSet<u32>, BTreeSet<u32>)> = BTreeMap::new();
+    let mut of_objects: BTreeMap<_, Taking> = BTreeMap::new();
     let key = |row: &CauseRow| {
         let is_word = matches!(row.object, WaitObject::Memory(_));
         let is_handover = row.purpose == Purpose::Handover && is_word;
@@ -254,17 +269,14 @@ pub(super) fn find_locks(rows: &mut [CauseRow], analysis: &Analysis) {
     };
     for row in rows.iter() {
         let Some(key) = key(row) else { continue };
-        let (waiting, ending) = of_objects.entry(key).or_default();
-        waiting.extend(row.by_thread.iter().map(|span| span.thread));
+        let taking = of_objects.entry(key).or_default();
+        taking.waiting.extend(row.by_thread.iter().map(|span| span.thread));
         let wakers = row.wakers.iter().filter(|waker| waker.kind == PartyKind::Thread);
-        ending.extend(wakers.flat_map(|waker| waker.by_thread.iter().map(|span| span.thread)));
+        let threads = wakers.flat_map(|waker| waker.by_thread.iter().map(|span| span.thread));
+        taking.ending.extend(threads);
     }
     for row in rows {
-        let Some((waiting, ending)) = key(row).and_then(|key| of_objects.get(&key)) else {
-            continue;
-        };
-        let both = waiting.intersection(ending).count();
-        if both >= 2 && both + 1 >= waiting.len() {
+        if key(row).and_then(|key| of_objects.get(&key)).is_some_and(Taking::is_lock) {
             row.purpose = Purpose::Lock;
         }
     }

@@ -25,7 +25,7 @@ use crate::run_start::start;
 use crate::syscalls::Places;
 
 /// `futex(2)`.
-const FUTEX: u32 = 202;
+pub(super) const FUTEX: u32 = 202;
 /// Offsets of the words that threads wait on in a `pthread_cond_t`, and in a `pthread_rwlock_t`: two words each, in
 /// an object that is aligned to 8 (glibc since 2.25, `struct_mutex.h` and `bits/thread-shared-types.h`). Who signals a condition may have to
 /// wait until those that an earlier signal has woken are gone (until 2.41), who destroys one, until all are.
@@ -114,7 +114,8 @@ impl<'a> Run<'a> {
         }
         let mut run = Self { analysis, groups, naming, images: of_images, by_began, by_pid };
         let time = CommonTime::new(images);
-        if let Some(start) = start(images, analysis, &time) {
+        let in_python = analysis.objects.iter().any(|object| object.name.contains("python"));
+        if let Some(start) = start(images, analysis, &time).filter(|_| in_python) {
             for image in images.iter().enumerate() {
                 let joins = python_joins::find(&run, image, (&time, start));
                 if let Some(of_image) = &mut run.images[image.0] {

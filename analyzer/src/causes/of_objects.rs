@@ -1,0 +1,93 @@
+//! Causes of waits in semaphores: their functions' names don't tell whether one is a lock, hands something over, or is how a thread of
+//! Python tells that it has ended.
+
+use std::collections::{BTreeMap, HashMap};
+
+use chase_recorder::layout::OWN_CONTEXT_REF;
+use chase_recorder::syscalls::CauseRow as Recorded;
+
+use super::purpose::Taking;
+use super::resolve::FUTEX;
+use super::{LockKey, NamingPlaces, Run, add, lock_key};
+use crate::analysis::Analysis;
+use crate::blocking::Cause;
+use crate::groups::Groups;
+use crate::image::Image;
+use crate::object_causes::ObjectCauses;
+
+/// Finds what waits are for, in functions whose name does not tell. `images` are those of `analysis`.
+#[must_use]
+pub fn object_causes(
+    images: &[Image],
+    analysis: &Analysis,
+    naming: &dyn NamingPlaces,
+) -> ObjectCauses {
+    let in_semaphore = |api: u32| {
+        let api = analysis.apis.get(api as usize);
+        api.is_some_and(|api| api.symbol.starts_with("sem_"))
+    };
+    // Most runs have none, and no symbols need to be read then.
+    if !(0..analysis.apis.len() as u32).any(in_semaphore) {
+        return ObjectCauses::default();
+    }
+    let groups = Groups { rows: Vec::new(), of_thread: Vec::new() };
+    let run = Run::new(images, analysis, &groups, naming);
+    let mut waits = Vec::new();
+    let mut words: HashMap<LockKey, Taking> = HashMap::new();
+    for (process, image) in images.iter().enumerate() {
+        let Some(file) = &image.syscalls else { continue };
+        for row in file.causes().filter(|row| row.context_ref != OWN_CONTEXT_REF) {
+            let (Some(thread), Some(api)) = run.place(process, row.context_ref, row.tid) else {
+                continue;
+            };
+            if !in_semaphore(api) {
+                continue;
+            }
+            let object = object(&run, process, &row, api);
+            if let Object::Word(key) = &object {
+                let taking = words.entry(key.clone()).or_default();
+                taking.waiting.insert(thread);
+                taking.ending.extend(run.waker(&row).1);
+            }
+            waits.push(((api, thread), row.total_ns, object));
+        }
+    }
+    let mut sums: HashMap<(u32, u32), (u64, BTreeMap<Cause, u64>)> = HashMap::new();
+    for (place, ns, object) in waits {
+        let (all, told) = sums.entry(place).or_default();
+        add(all, ns);
+        let cause = match object {
+            Object::Thread => Some(Cause::Join),
+            Object::Word(key) => (!words[&key].is_lock()).then_some(Cause::Condition),
+            Object::Unknown => None,
+        };
+        if let Some(cause) = cause {
+            add(told.entry(cause).or_default(), ns);
+        }
+    }
+    let part = |(all, told): (u64, BTreeMap<Cause, u64>)| {
+        told.into_iter().map(|(cause, ns)| (cause, ns as f64 / all.max(1) as f64)).collect()
+    };
+    let told = sums.into_iter().filter(|(_, (_, told))| told.values().any(|&ns| ns > 0));
+    ObjectCauses(told.map(|(place, sums)| (place, part(sums))).collect())
+}
+
+/// What is waited for in a semaphore.
+enum Object {
+    /// The end of a thread of Python.
+    Thread,
+    /// The semaphore.
+    Word(LockKey),
+    Unknown,
+}
+
+fn object(run: &Run<'_>, process: usize, row: &Recorded, api: u32) -> Object {
+    if run.is_join(process, row) {
+        return Object::Thread;
+    }
+    if row.number != FUTEX {
+        return Object::Unknown;
+    }
+    let object = run.object(process, row, Some(api));
+    lock_key(&object, process).map_or(Object::Unknown, Object::Word)
+}
