@@ -103,7 +103,8 @@ pub(crate) fn fuzz(how: Fuzzing, only: Option<&str>) -> Outcome {
             .args([seed, &limit])
             .args([
                 "-max_len=65536",
-                "-timeout=20",
+                // So long only where all else goes before it.
+                "-timeout=120",
                 "-rss_limit_mb=512",
                 "-verbosity=0",
                 "-print_final_stats=1",

@@ -52,6 +52,7 @@ cargo xtask many [N]         git's tests t0* and t1*, or every Nth script of the
 cargo xtask load             100,000 recordings, read and folded: time, memory, space
 cargo xtask fuzz [SECONDS [TARGET]]
                              fuzz the readers and the analyzer, a minute each by default
+cargo xtask fuzz --tested    as in the tests: some of them, shortly, with the same inputs each time
 cargo xtask bpf              build the eBPF programs anew (clang 14)
 cargo xtask perfetto         a trace of 64 threads is read by Perfetto's own definitions (pip)
 cargo xtask picture          take the picture of the page in the README anew (node, Chromium)
@@ -90,6 +91,7 @@ fn main() -> ExitCode {
         ["many", every] if every.parse::<u32>().is_ok_and(|every| every > 0) => many::many(every),
         ["load"] => test::bench(&["--only", "load"]),
         ["fuzz"] => fuzz::fuzz(Fuzzing::New(60), None),
+        ["fuzz", "--tested"] => fuzz::fuzz(Fuzzing::Same, None),
         ["fuzz", seconds, only @ ..] if only.len() < 2 => match seconds.parse() {
             Ok(seconds) => fuzz::fuzz(Fuzzing::New(seconds), only.first().copied()),
             Err(_) => return usage(),

@@ -1,8 +1,8 @@
 //! `cargo xtask test`, `foreign` and `bench`.
 
+use std::path::PathBuf;
 use std::process::Command;
 
-use crate::fuzz::{Fuzzing, fuzz};
 use crate::run::{Outcome, build, cargo, library, report, root, run, say};
 use crate::{layers, packages};
 
@@ -31,14 +31,57 @@ pub(crate) fn test(filter: Option<&str>) -> Outcome {
         }
     }
     installing.join().map_err(|_| "the installation of packages stopped".to_owned())??;
+    let beside = filter.is_none().then(|| std::thread::spawn(beside_programs));
+    let tested = test_programs(filter);
+    // Also where a test has failed: nothing goes on afterwards.
+    if let Some(beside) = beside {
+        say("Fuzzing the readers and the analyzer, which was begun before");
+        println!("{}", beside.join().map_err(|_| "fuzzing stopped".to_owned())??);
+    }
+    tested
+}
+
+fn test_programs(filter: Option<&str>) -> Outcome {
     say("Testing each crate, and programs under the hook (each compared with its bare run)");
     run(testing().args(filter).env("CHASE_LIB", library()))?;
     if filter.is_none() {
         under_miri()?;
         under_stress()?;
-        fuzz(Fuzzing::Same, None)?;
     }
     Ok(())
+}
+
+/// The hooks that sample whatever they can, each with its features and with what cargo builds it into.
+const STRESS: [(&str, &str); 2] =
+    [("stress,far", "target/stress-far"), ("stress", "target/stress")];
+
+fn build_stress(features: &str, directory: &str) -> Command {
+    let mut build = cargo(["build", "--release", "-p", "chase-hook", "--features", features]);
+    build.args(["--target-dir", directory]);
+    build
+}
+
+/// Does what needs no more than a processor while programs are tested, which mostly wait: at a low priority, so that they don't notice.
+/// Returns what was printed.
+fn beside_programs() -> Result<String, String> {
+    let myself = std::env::current_exe().map_err(|error| format!("no path of xtask: {error}"))?;
+    let mut fuzz = Command::new(myself);
+    fuzz.args(["fuzz", "--tested"]);
+    let builds = STRESS.map(|(features, directory)| build_stress(features, directory));
+    let mut printed = String::new();
+    for command in builds.into_iter().chain([fuzz]) {
+        let mut gently = Command::new("nice");
+        gently.args(["-n", "15"]).arg(command.get_program()).args(command.get_args());
+        let output = gently.current_dir(root()).output();
+        let output = output.map_err(|error| format!("can't run nice: {error}"))?;
+        for stream in [&output.stdout, &output.stderr] {
+            printed += &String::from_utf8_lossy(stream);
+        }
+        if !output.status.success() {
+            return Err(format!("{printed}\n{command:?} failed: {}", output.status));
+        }
+    }
+    Ok(printed)
 }
 
 /// `cargo test` of all crates but the hook's. Of all even where the tests of one are meant: with other packages, dependencies
@@ -70,22 +113,20 @@ fn under_miri() -> Outcome {
 /// The programs that are hard to hook, with a hook that samples all it can: what they do is far from hot, so that the
 /// ordinary one would time it all. First by the call path of threads whose words are far, as few programs do.
 fn under_stress() -> Outcome {
-    let directory = root().join("target/stress");
-    let library = directory.join("release/libchase.so");
     let suites = ["control_flow", "loading", "process_life", "threads", "values", "collectors"];
     // Once by each of the two call paths: for words that are far, and for those that are not. Other languages' runtimes once,
     // since they take long.
-    for (features, more) in [("stress,far", None), ("stress", Some("foreign"))] {
+    for ((features, directory), more) in STRESS.into_iter().zip([None, Some("foreign")]) {
         say(&format!("Testing programs under a hook that samples whatever it can ({features})"));
-        let mut build = cargo(["build", "--release", "-p", "chase-hook", "--features", features]);
-        run(build.arg("--target-dir").arg(&directory))?;
+        run(&mut build_stress(features, directory))?;
+        let built: PathBuf = root().join(directory).join("release");
         // Tests look for it beside the library.
-        std::fs::copy(report(), directory.join("release/chase-report"))
+        std::fs::copy(report(), built.join("chase-report"))
             .map_err(|error| format!("can't copy chase-report: {error}"))?;
         let mut programs = testing();
         let suites = suites.iter().copied().chain(more);
-        programs.args(suites.flat_map(|suite| ["--test", suite])).env("CHASE_LIB", &library);
-        run(&mut programs)?;
+        programs.args(suites.flat_map(|suite| ["--test", suite]));
+        run(programs.env("CHASE_LIB", built.join("libchase.so")))?;
     }
     Ok(())
 }
