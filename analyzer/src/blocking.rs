@@ -15,7 +15,7 @@ pub enum Cause {
     Condition,
     /// A barrier.
     Barrier,
-    /// The end of a thread or of a process.
+    /// The end of a thread or of a process; in `vfork` and its like, that the child runs a program, or ends.
     Join,
     /// Time to pass, or a signal.
     Sleep,

@@ -105,6 +105,8 @@ fn cause_of_syscall(name: &str, category: Category) -> Cause {
     let by_category = match category {
         Category::Io | Category::File | Category::Network | Category::Poll => Cause::Io,
         Category::Sync if name.starts_with("futex") => Cause::Lock,
+        // For a child that has its parent's memory until it runs a program, or ends.
+        Category::Process if ["vfork", "clone", "clone3"].contains(&name) => Cause::Join,
         _ => Cause::Other,
     };
     cause_of(name).unwrap_or(by_category)
@@ -121,6 +123,8 @@ mod tests {
         assert_eq!(waits_for("pread64", Category::Io), Cause::Io);
         assert_eq!(waits_for("futex", Category::Sync), Cause::Lock);
         assert_eq!(waits_for("wait4", Category::Process), Cause::Join);
+        assert_eq!(waits_for("vfork", Category::Process), Cause::Join);
+        assert_eq!(waits_for("execve", Category::Process), Cause::Other);
         assert_eq!(waits_for("clock_nanosleep", Category::Time), Cause::Sleep);
         assert_eq!(waits_for("mmap", Category::Memory), Cause::Other);
     }
