@@ -69,10 +69,12 @@ pub(super) fn idle_threads(report: &Report) -> String {
 /// `Blocked  0.24 s in 3 threads; 8 idle threads: 7 in pthread_cond_wait, …`.
 fn heading(report: &Report, found: &Blocked, terminal: Terminal) -> String {
     let guess = if report.analysis.wait_source() == WaitSource::Name { " (by name)" } else { "" };
+    // Where all threads count, none was found to have work.
+    let with_work = if found.idle.is_empty() { "" } else { " with work" };
     let mut text = match found.threads {
         0 => String::new(),
         threads => format!(
-            "  {}{guess} in {} with work",
+            "  {}{guess} in {}{with_work}",
             elapsed(found.wait_ns.0),
             plural(threads as u64, "thread"),
         ),
