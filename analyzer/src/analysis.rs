@@ -22,6 +22,7 @@ use crate::rows::{
 use crate::sums::Sums;
 use crate::syscalls::Syscalls;
 use crate::unseen::NotSeen;
+use crate::wait_causes::OfApis;
 use crate::workers::{PART, Workers, parts as parts_of};
 use collect::Collector;
 use part::Part;
@@ -71,7 +72,7 @@ pub struct Analysis {
     pub overhead: Overhead,
     /// What waits are for, by API.
     #[serde(skip)]
-    pub(crate) wait_causes: Vec<Cause>,
+    pub(crate) wait_causes: OfApis,
     /// What waits in threads' own code are for, by thread, with the part of them that each is.
     #[serde(skip)]
     pub(crate) own_wait_causes: Vec<Vec<(Cause, f64)>>,
@@ -169,14 +170,18 @@ impl Analysis {
     pub fn parts_of_waits(&self, api: Option<u32>, thread: u32) -> Vec<(Cause, f64)> {
         let whole = |cause: &Cause| vec![(*cause, 1.0)];
         if let Some((api, joins)) = api.and_then(|api| Some((api, self.joins.part(api, thread)?))) {
-            let by_name = self.wait_causes.get(api as usize).copied().unwrap_or(Cause::Other);
+            let by_name =
+                self.wait_causes.mostly.get(api as usize).copied().unwrap_or(Cause::Other);
             let mut parts = vec![(Cause::Join, joins), (by_name, 1.0 - joins)];
             parts.retain(|(_, part)| *part > 0.0);
             parts.sort_by(|a, b| b.1.total_cmp(&a.1));
             return parts;
         }
         let parts = match api {
-            Some(api) => self.wait_causes.get(api as usize).map(whole),
+            Some(api) => {
+                let mixed = self.wait_causes.mixed.get(&(api, thread)).cloned();
+                mixed.or_else(|| self.wait_causes.mostly.get(api as usize).map(whole))
+            }
             None => self.own_wait_causes.get(thread as usize).cloned(),
         };
         parts.unwrap_or_else(|| whole(&Cause::Other))
@@ -186,7 +191,8 @@ impl Analysis {
     #[must_use]
     pub fn parts_of_all_waits(&self, api: u32) -> Vec<(Cause, f64)> {
         if !self.joins.are_in(api) {
-            return vec![(self.waits_for(Some(api), 0), 1.0)];
+            let mixed = self.wait_causes.of_all_threads.get(&api).cloned();
+            return mixed.unwrap_or_else(|| vec![(self.waits_for(Some(api), 0), 1.0)]);
         }
         let mut times: BTreeMap<Cause, f64> = BTreeMap::new();
         for (number, thread) in (0..).zip(&self.threads) {
