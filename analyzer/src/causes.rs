@@ -19,8 +19,8 @@ use crate::groups::{Groups, ThreadSpan, Unnamed};
 use crate::image::Image;
 use crate::joined::Joins;
 
-pub(crate) use connections::ends;
 pub use connections::{Connection, Connections};
+pub(crate) use connections::{Ends, ends};
 pub use path_wait::PathWait;
 pub(crate) use purpose::ALLOCATOR;
 pub use purpose::Purpose;
