@@ -22,6 +22,7 @@ use crate::rows::{
 use crate::sums::Sums;
 use crate::syscalls::Syscalls;
 use crate::unseen::NotSeen;
+use crate::wait_causes::OfApis;
 use crate::workers::{PART, Workers, parts as parts_of};
 use collect::Collector;
 use part::Part;
@@ -71,7 +72,7 @@ pub struct Analysis {
     pub overhead: Overhead,
     /// What waits are for, by API.
     #[serde(skip)]
-    pub(crate) wait_causes: Vec<Cause>,
+    pub(crate) wait_causes: OfApis,
     /// What waits in threads' own code are for, by thread, with the part of them that each is.
     #[serde(skip)]
     pub(crate) own_wait_causes: Vec<Vec<(Cause, f64)>>,
@@ -169,9 +170,10 @@ impl Analysis {
     pub fn parts_of_waits(&self, api: Option<u32>, thread: u32) -> Vec<(Cause, f64)> {
         let whole = |cause: &Cause| vec![(*cause, 1.0)];
         let parts = match api {
-            Some(api) => self.wait_causes.get(api as usize).map(|by_name| {
-                let by_objects = self.object_causes.parts(api, thread, *by_name);
-                by_objects.unwrap_or_else(|| whole(by_name))
+            Some(api) => self.wait_causes.mostly.get(api as usize).map(|mostly| {
+                let by_objects = self.object_causes.parts(api, thread, *mostly);
+                let mixed = || self.wait_causes.mixed.get(&(api, thread)).cloned();
+                by_objects.or_else(mixed).unwrap_or_else(|| whole(mostly))
             }),
             None => self.own_wait_causes.get(thread as usize).cloned(),
         };
@@ -182,7 +184,8 @@ impl Analysis {
     #[must_use]
     pub fn parts_of_all_waits(&self, api: u32) -> Vec<(Cause, f64)> {
         if !self.object_causes.are_in(api) {
-            return vec![(self.waits_for(Some(api), 0), 1.0)];
+            let mixed = self.wait_causes.of_all_threads.get(&api).cloned();
+            return mixed.unwrap_or_else(|| vec![(self.waits_for(Some(api), 0), 1.0)]);
         }
         let mut times: BTreeMap<Cause, f64> = BTreeMap::new();
         for (number, thread) in (0..).zip(&self.threads) {

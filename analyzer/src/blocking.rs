@@ -21,6 +21,8 @@ pub enum Cause {
     Sleep,
     /// Input, output or readiness of a file, a socket, a queue.
     Io,
+    /// A page of memory: to be read from its file, or to be made.
+    Page,
     /// Anything else, or unknown.
     Other,
 }

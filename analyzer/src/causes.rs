@@ -19,8 +19,8 @@ use crate::clock::Ns;
 use crate::groups::{Groups, ThreadSpan, Unnamed};
 use crate::image::Image;
 
-pub(crate) use connections::ends;
 pub use connections::{Connection, Connections};
+pub(crate) use connections::{Ends, ends};
 pub use of_objects::object_causes;
 pub use path_wait::PathWait;
 pub(crate) use purpose::ALLOCATOR;

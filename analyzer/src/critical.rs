@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use crate::analysis::Analysis;
-use crate::causes::{NamingPlaces, PathWait};
+use crate::causes::{Connection, Connections, Ends, NamingPlaces, PathWait, WaitObject};
 use crate::clock::Ns;
 use crate::groups::Groups;
 use crate::image::Image;
@@ -203,11 +203,53 @@ fn walk(
     steps
 }
 
+fn group_of(groups: &Groups, step: &PathStep) -> Option<u32> {
+    groups.of_thread.get(step.thread as usize).copied()
+}
+
+/// What steps that wait for one connection each are together, if these differ in nothing but a port that the kernel has chosen: as
+/// [`causes`](crate::causes) has them.
+fn peers<'s>(groups: &Groups, steps: &'s [PathStep]) -> HashMap<(Option<u32>, &'s Doing), Doing> {
+    let waits = || {
+        steps.iter().filter_map(|step| match &step.doing {
+            Doing::Waiting(wait) => Some((step, wait)),
+            Doing::Running | Doing::Woken => None,
+        })
+    };
+    let key = |step: &PathStep, wait: &PathWait| {
+        (group_of(groups, step), PathWait { object: WaitObject::None, ..wait.clone() })
+    };
+    let ends = Ends::new(waits().map(|(step, wait)| (key(step, wait), &wait.object)));
+    let mut sums: HashMap<_, HashMap<&Doing, (u64, u64)>> = HashMap::new();
+    for (step, wait) in waits() {
+        if let Some(shared) = ends.shared(&key(step, wait), &wait.object) {
+            let of = sums.entry(shared).or_default().entry(&step.doing).or_default();
+            *of = (of.0 + 1, of.1.saturating_add(step.end_ns.0 - step.begin_ns.0));
+        }
+    }
+    let mut peers = HashMap::new();
+    for (((group, wait), address, accepted), connections) in sums {
+        let one = |(doing, &(waits, ns)): (&&Doing, &(u64, u64))| match doing {
+            Doing::Waiting(PathWait { object: WaitObject::File { name }, .. }) => {
+                Some(Connection { name: name.clone(), waits, wait_ns: Ns(ns) })
+            }
+            _ => None,
+        };
+        let all = connections.iter().filter_map(one).collect();
+        let object = WaitObject::Connections(Connections::of(address, accepted, all));
+        let folded = Doing::Waiting(PathWait { object, ..wait });
+        peers.extend(connections.into_keys().map(|doing| ((group, doing), folded.clone())));
+    }
+    peers
+}
+
 /// Adds up the steps of a path by what is done, and, if what threads `ran` is to be told apart, by that.
 fn parts(groups: &Groups, steps: &[PathStep], wall: Ns, ran: Option<&Ran<'_>>) -> Vec<PathPart> {
+    let peers = peers(groups, steps);
     let mut by_thread: HashMap<(u32, &Doing), Vec<(Ns, Ns)>> = HashMap::new();
     for step in steps {
-        by_thread.entry((step.thread, &step.doing)).or_default().push((step.begin_ns, step.end_ns));
+        let doing = peers.get(&(group_of(groups, step), &step.doing)).unwrap_or(&step.doing);
+        by_thread.entry((step.thread, doing)).or_default().push((step.begin_ns, step.end_ns));
     }
     let mut sums: HashMap<(u32, &Doing, Option<Runs>), (u64, usize)> = HashMap::new();
     for ((thread, doing), times) in by_thread {

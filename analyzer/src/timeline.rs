@@ -20,7 +20,7 @@ use crate::groups::{Groups, Unnamed};
 use crate::image::Image;
 use crate::long_waits::{LongWait, long_waits};
 use crate::timed_samples::{TimedSample, timed_samples};
-use crate::wait_causes::{is_of_team, of_wait};
+use crate::wait_causes::{is_for_memory_map, is_function_of_team, is_of_team, of_wait};
 
 /// A run over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -120,15 +120,20 @@ impl BlockedSpan {
     /// Returns what the wait, of a thread by number, is for, as [`Analysis::parts_of_waits`] has it.
     #[must_use]
     pub fn is_for(&self, analysis: &Analysis, thread: u32) -> Cause {
-        match self.api {
-            _ if self.cause == SpanCause::Recording => Cause::Other,
-            Some(_) => analysis.waits_for(self.api, thread),
+        let row = self.api.and_then(|api| analysis.apis.get(api as usize));
+        let is_of_team = match row {
+            _ if self.cause == SpanCause::Recording => return Cause::Other,
+            // What the name tells holds for all of its waits.
+            Some(row) if row.waits_for.is_some() => return analysis.waits_for(self.api, thread),
+            Some(row) => is_function_of_team(row),
             None => {
                 let row = analysis.threads.get(thread as usize);
-                let is_of_team = row.is_some_and(|row| is_of_team(row, &analysis.objects));
-                of_wait(self.syscall.unwrap_or(NO_SYSCALL), is_of_team)
+                row.is_some_and(|row| is_of_team(row, &analysis.objects))
             }
-        }
+        };
+        let number = self.syscall.unwrap_or(NO_SYSCALL);
+        let for_memory_map = is_for_memory_map(number, self.cause == SpanCause::Threads);
+        of_wait(number, for_memory_map, is_of_team)
     }
 }
 

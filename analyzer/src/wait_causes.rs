@@ -11,27 +11,64 @@ use crate::syscalls::{Category, OfApi, OfThread, SyscallRow, WaitsIn, category_o
 /// Times of waits by what they are for.
 type Times = BTreeMap<Cause, u64>;
 
-/// What waits are for, by API: as the function's name tells, else what most of the waits there are for.
+/// What waits in functions are for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OfApis {
+    /// By API: as the function's name tells, else what most of the waits there are for.
+    pub(crate) mostly: Vec<Cause>,
+    /// Of functions whose names do not tell, in which threads wait for different things: by API and thread, the parts, largest first.
+    pub(crate) mixed: BTreeMap<(u32, u32), Vec<(Cause, f64)>>,
+    /// The same of all threads' waits there, by API.
+    pub(crate) of_all_threads: BTreeMap<u32, Vec<(Cause, f64)>>,
+}
+
+/// What waits are for, by API.
 pub(crate) fn of_apis(
     apis: &[ApiRow],
+    threads: &[ThreadRow],
     waits: &[WaitsIn],
     syscalls: &[SyscallRow<OfApi>],
-) -> Vec<Cause> {
-    let is_of_team = |api: usize| apis[api].symbol.starts_with("GOMP_");
+) -> OfApis {
+    let numbers = numbers(threads);
     let mut seen: Vec<Times> = vec![BTreeMap::new(); apis.len()];
+    let mut of_threads: BTreeMap<(u32, u32), Times> = BTreeMap::new();
     for wait in waits {
-        let Some(api) = wait.api.map(|api| api as usize) else { continue };
-        add(&mut seen[api], of_wait(wait.number, is_of_team(api)), wait.ns);
+        let Some(api) = wait.api else { continue };
+        let row = &apis[api as usize];
+        let cause = of_wait(wait.number, wait.for_memory_map, is_function_of_team(row));
+        add(&mut seen[api as usize], cause, wait.ns);
+        let thread = numbers.get(&(wait.process, wait.thread)).filter(|_| row.waits_for.is_none());
+        if let Some(&thread) = thread {
+            add(of_threads.entry((api, thread as u32)).or_default(), cause, wait.ns);
+        }
     }
     let mut times: Vec<Times> = vec![BTreeMap::new(); apis.len()];
     for row in syscalls {
         let Some(api) = row.of.api.map(|api| api as usize) else { continue };
-        let cause = of_wait(row.number, is_of_team(api));
+        let cause = of_wait(row.number, false, is_function_of_team(&apis[api]));
         add(&mut times[api], cause, row.measures.off_cpu_ns.0);
     }
-    let known = apis.iter().map(|row| row.waits_for);
-    let found = seen.into_iter().zip(times).map(|(seen, times)| parts(seen, times)[0].0);
-    known.zip(found).map(|(known, found)| known.unwrap_or(found)).collect()
+    let found: Vec<_> =
+        seen.into_iter().zip(times).map(|(seen, times)| parts(seen, times)).collect();
+    let main = |(row, parts): (&ApiRow, &Vec<(Cause, f64)>)| row.waits_for.unwrap_or(parts[0].0);
+    let mostly: Vec<Cause> = apis.iter().zip(&found).map(main).collect();
+    // Where all of them are for what most are, that says it.
+    let mixed = of_threads.into_iter().map(|(key, seen)| (key, parts(seen, Times::new())));
+    let mixed: BTreeMap<_, _> =
+        mixed.filter(|((api, _), parts)| parts[..] != [(mostly[*api as usize], 1.0)]).collect();
+    let of_all_threads = mixed.keys().map(|&(api, _)| (api, found[api as usize].clone())).collect();
+    OfApis { mostly, mixed, of_all_threads }
+}
+
+/// Whether threads wait in this function for others of a team of OpenMP.
+pub(crate) fn is_function_of_team(row: &ApiRow) -> bool {
+    row.symbol.starts_with("GOMP_")
+}
+
+/// Threads by their process and their number there.
+fn numbers(threads: &[ThreadRow]) -> HashMap<(u32, Option<u32>), usize> {
+    let key = |row: &ThreadRow| (row.process as u32, Some(row.thread));
+    threads.iter().zip(0..).map(|(row, at)| (key(row), at)).collect()
 }
 
 /// What each thread's waits in its own code are for, with the part of them that is, largest first; never empty. Threads of a runtime
@@ -43,22 +80,19 @@ pub(crate) fn of_own_code(
     syscalls: &[SyscallRow<OfThread>],
     objects: &[ObjectRow],
 ) -> Vec<Vec<(Cause, f64)>> {
-    let numbers: HashMap<(u32, Option<u32>), usize> = threads
-        .iter()
-        .zip(0..)
-        .map(|(row, at)| ((row.process as u32, Some(row.thread)), at))
-        .collect();
+    let numbers = numbers(threads);
     let is_of_team = |thread: usize| is_of_team(&threads[thread], objects);
     let mut seen: Vec<Times> = vec![BTreeMap::new(); threads.len()];
     for wait in waits.iter().filter(|wait| wait.api.is_none()) {
         if let Some(&thread) = numbers.get(&(wait.process, wait.thread)) {
-            add(&mut seen[thread], of_wait(wait.number, is_of_team(thread)), wait.ns);
+            let cause = of_wait(wait.number, wait.for_memory_map, is_of_team(thread));
+            add(&mut seen[thread], cause, wait.ns);
         }
     }
     let mut times: Vec<Times> = vec![BTreeMap::new(); threads.len()];
     for row in syscalls {
         if let Some(&thread) = numbers.get(&(row.of.process, row.of.thread)) {
-            let cause = of_wait(row.number, is_of_team(thread));
+            let cause = of_wait(row.number, false, is_of_team(thread));
             add(&mut times[thread], cause, row.measures.off_cpu_ns.0);
         }
     }
@@ -72,11 +106,21 @@ pub(crate) fn is_of_team(thread: &ThreadRow, objects: &[ObjectRow]) -> bool {
     object.is_some_and(|object| is_of_openmp(&object.name))
 }
 
+/// Whether a wait in this system call, or in none, is for the map of the process's memory, which one thread changes at a time: nothing
+/// else that changes memory, or has a page fault, waits for a thread of the process.
+pub(crate) fn is_for_memory_map(number: u32, by_own_process: bool) -> bool {
+    // `mmap`, `mprotect`, `munmap`, `brk`, `mremap`, `madvise`.
+    by_own_process && matches!(number, 9..=12 | 25 | 28 | NO_SYSCALL)
+}
+
 /// What a wait in this system call, or in none, is for.
-pub(crate) fn of_wait(number: u32, is_of_team: bool) -> Cause {
-    // Outside of system calls, threads wait for pages of memory to be read.
+pub(crate) fn of_wait(number: u32, for_memory_map: bool, is_of_team: bool) -> Cause {
+    if for_memory_map {
+        return Cause::Lock;
+    }
+    // Outside of system calls, threads wait for pages of memory.
     if number == NO_SYSCALL {
-        return Cause::Io;
+        return Cause::Page;
     }
     match cause_of_syscall(&syscall_name(number), category_of(number)) {
         Cause::Lock if is_of_team => Cause::Barrier,
@@ -127,5 +171,18 @@ mod tests {
         assert_eq!(waits_for("execve", Category::Process), Cause::Other);
         assert_eq!(waits_for("clock_nanosleep", Category::Time), Cause::Sleep);
         assert_eq!(waits_for("mmap", Category::Memory), Cause::Other);
+    }
+
+    #[test]
+    fn pages_and_the_memory_map_are_told_from_input_and_output() {
+        let (mprotect, read) = (10, 0);
+        let waits_for = |number, by_own_process| {
+            of_wait(number, is_for_memory_map(number, by_own_process), false)
+        };
+        assert_eq!(waits_for(NO_SYSCALL, false), Cause::Page);
+        assert_eq!(waits_for(NO_SYSCALL, true), Cause::Lock);
+        assert_eq!(waits_for(mprotect, true), Cause::Lock);
+        assert_eq!(waits_for(mprotect, false), Cause::Other);
+        assert_eq!(waits_for(read, true), Cause::Io);
     }
 }

@@ -6,7 +6,9 @@ use bytemuck::Zeroable as _;
 use chase_analyzer::recorder::builder::{SyscallsBuilder, ThreadId};
 use chase_analyzer::recorder::layout::END_EXIT;
 use chase_analyzer::recorder::reader::SyscallsFile;
-use chase_analyzer::recorder::syscalls::{CauseRow, NO_SYSCALL, WAIT_PREEMPTED, WAIT_VOLUNTARY};
+use chase_analyzer::recorder::syscalls::{
+    CauseRow, NO_SYSCALL, WAIT_PREEMPTED, WAIT_VOLUNTARY, WAKER_INTERRUPT, WAKER_THREAD,
+};
 use chase_analyzer::{
     Analysis, BlockedSpan, Groups, Ns, Selection, SpanCause, Unnamed, WaitCause, blocked,
 };
@@ -199,8 +201,7 @@ fn own_code_waits_for_what_each_thread_waits_for() {
     assert_eq!(causes, [(WaitCause::Lock, 50), (WaitCause::Barrier, 50)]);
 }
 
-/// Own code waits for different things, and each is counted as what it is: the pages of a file that is mapped are input. The timeline
-/// has the same cause for each wait.
+/// Own code waits for different things, and each is counted as what it is. The timeline has the same cause for each wait.
 #[test]
 fn each_wait_in_own_code_is_for_what_it_is_for() {
     let (pages, child, ended, own_lock) = (NO_SYSCALL, 58, 61, 202);
@@ -222,8 +223,7 @@ fn each_wait_in_own_code_is_for_what_it_is_for() {
     }
     let file = SyscallsFile::parse(seen.build()).unwrap();
     let analysis = Analysis::new(&[process.image().with_syscalls(Some(file))], Selection::All);
-    let expected =
-        [(WaitCause::Io, 40), (WaitCause::Other, 20), (WaitCause::Join, 10), (WaitCause::Lock, 5)];
+    let expected = [(WaitCause::Page, 40), (WaitCause::Join, 30), (WaitCause::Lock, 5)];
     let found = blocked(&analysis);
     let found: Vec<_> = found.rows.iter().map(|row| (row.cause, row.wait_ns.0 / MS)).collect();
     assert_eq!(found, expected);
@@ -231,21 +231,81 @@ fn each_wait_in_own_code_is_for_what_it_is_for() {
     let rows = chase_analyzer::waits(&analysis, &groups);
     let rows: Vec<_> = rows.iter().map(|row| (row.cause, row.wait_ns.0 / MS)).collect();
     assert_eq!(rows, expected);
-    for ((number, ms), (cause, _)) in waits.into_iter().zip(expected) {
-        let wait = BlockedSpan {
-            start_ns: Ns(0),
-            ns: Ns(ms * MS),
-            ready_ns: Ns(0),
-            cause: SpanCause::Other,
-            syscall: (number != NO_SYSCALL).then_some(number),
-            api: None,
-            waker: None,
-            waker_api: None,
-            waker_name: String::new(),
-            site: None,
-            process: 0,
-            waker_site: None,
-        };
+    let one_by_one = [WaitCause::Page, WaitCause::Join, WaitCause::Join, WaitCause::Lock];
+    for ((number, _), cause) in waits.into_iter().zip(one_by_one) {
+        let wait = span(number, None, SpanCause::Other);
         assert_eq!(wait.is_for(&analysis, 0), cause, "{number}");
+    }
+}
+
+fn span(number: u32, api: Option<u32>, cause: SpanCause) -> BlockedSpan {
+    BlockedSpan {
+        start_ns: Ns(0),
+        ns: Ns(MS),
+        ready_ns: Ns(0),
+        cause,
+        syscall: (number != NO_SYSCALL).then_some(number),
+        api,
+        waker: None,
+        waker_api: None,
+        waker_name: String::new(),
+        site: None,
+        process: 0,
+        waker_site: None,
+    }
+}
+
+/// A function whose name tells nothing waits for different things, too: each thread's waits there are counted as what they are, and the
+/// timeline has the same causes. What a thread of the process ends while the map of its memory is changed is a lock.
+#[test]
+fn each_wait_in_a_function_is_for_what_it_is_for() {
+    let (mprotect, pread) = (10, 17);
+    let process = threads(&[("compress", 90 * MS, 10 * MS), ("compress", 90 * MS, 10 * MS)]);
+    let refs = process.builder.context_refs().to_vec();
+    let tids: Vec<u32> = process.analysis().threads.iter().map(|row| row.tid).collect();
+    let mut seen = SyscallsBuilder::new(tids[0]);
+    let (pid, began_ns) = (seen.header.pid, seen.header.began_ns);
+    let waits = [
+        (1, NO_SYSCALL, 40, WAKER_INTERRUPT),
+        (1, pread, 30, WAKER_INTERRUPT),
+        (2, mprotect, 20, WAKER_THREAD),
+        (2, mprotect, 5, WAKER_INTERRUPT),
+    ];
+    for (thread, number, ms, waker_kind) in waits {
+        let (context_ref, tid) = (refs[thread][1], tids[thread]);
+        seen.wait(context_ref, tid, WAIT_VOLUNTARY, 1, ms * MS);
+        seen.cause(CauseRow {
+            context_ref,
+            tid,
+            number,
+            waker_kind,
+            waker: tids[0],
+            waker_pid: pid,
+            waker_began_ns: began_ns,
+            waits: 1,
+            total_ns: ms * MS,
+            max_ns: ms * MS,
+            ..CauseRow::zeroed()
+        });
+    }
+    let file = SyscallsFile::parse(seen.build()).unwrap();
+    let analysis = Analysis::new(&[process.image().with_syscalls(Some(file))], Selection::All);
+    let expected =
+        [(WaitCause::Page, 40), (WaitCause::Io, 30), (WaitCause::Lock, 20), (WaitCause::Other, 5)];
+    let found = blocked(&analysis);
+    let found: Vec<_> = found.rows.iter().map(|row| (row.cause, row.wait_ns.0 / MS)).collect();
+    assert_eq!(found, expected);
+    let groups = Groups::new(&analysis, &Unnamed);
+    let rows = chase_analyzer::waits(&analysis, &groups);
+    let rows: Vec<_> = rows.iter().map(|row| (row.cause, row.wait_ns.0 / MS)).collect();
+    assert_eq!(rows, expected);
+    let api = analysis.apis.iter().position(|row| row.symbol == "compress").unwrap() as u32;
+    let parts = analysis.parts_of_all_waits(api).into_iter();
+    let parts: Vec<_> = parts.map(|(cause, part)| (cause, (part * 95.0).round() as u64)).collect();
+    assert_eq!(parts, expected);
+    for ((_, number, _, waker_kind), (cause, _)) in waits.into_iter().zip(expected) {
+        let by_threads = waker_kind == WAKER_THREAD;
+        let kind = if by_threads { SpanCause::Threads } else { SpanCause::Other };
+        assert_eq!(span(number, Some(api), kind).is_for(&analysis, 1), cause, "{number}");
     }
 }

@@ -1,10 +1,14 @@
-//! What a thread ran in a part of the run, by samples of that part.
+//! What a thread ran in a part of the run, by samples of that part; and what it waited for.
 
 use chase_analyzer::recorder::builder::{Builder, SyscallsBuilder};
 use chase_analyzer::recorder::layout::END_EXIT;
 use chase_analyzer::recorder::reader::{Recording, SyscallsFile};
-use chase_analyzer::recorder::syscalls::{BlockedRow, CauseRow, WAKER_TIME};
-use chase_analyzer::{Analysis, Doing, Groups, Image, Ns, Selection, Unnamed, critical_path};
+use chase_analyzer::recorder::syscalls::{
+    BlockedRow, CauseRow, OBJECT_NAME, WAKER_INTERRUPT, WAKER_TIME,
+};
+use chase_analyzer::{
+    Analysis, Doing, Groups, Image, Ns, Selection, Unnamed, WaitObject, critical_path,
+};
 
 const MS: u64 = 1_000_000;
 
@@ -93,4 +97,53 @@ fn a_life_with_few_samples_is_divided_by_its_calls() {
     // (60 ms outside of calls, with those at the end, and 40 ms in them.)
     let parts = [("app".to_owned(), 48), ("libz.so.1".to_owned(), 32)];
     assert_eq!(ran_with_samples_in(1, 16, 0, 80), parts);
+}
+
+/// A client that makes a connection for each request had a part for each of them.
+#[test]
+fn connections_that_differ_in_a_port_are_one_part() {
+    let mut builder = Builder::new();
+    builder.executable("/usr/bin/app");
+    let main = builder.thread("app");
+    builder.timeline(main).work(100 * MS).end();
+    builder.end(END_EXIT, 0);
+    let mut seen = SyscallsBuilder::new(1000);
+    let began_ns = seen.header.began_ns;
+    let to = |port: u64| format!("socket 10.0.0.1:{port} to 10.0.0.2:80");
+    let waits = [(to(40_001), 10), (to(40_002), 20), ("pipe 7".to_owned(), 5), (to(40_003), 30)];
+    let mut at = began_ns;
+    for (cause, (of, ms)) in (0..).zip(&waits) {
+        let mut name = [0; OBJECT_NAME];
+        name[..of.len()].copy_from_slice(of.as_bytes());
+        seen.cause(CauseRow {
+            tid: 1000,
+            object: 1 + u64::from(cause),
+            name,
+            waker_kind: WAKER_INTERRUPT,
+            waits: 1,
+            total_ns: ms * MS,
+            ..bytemuck::Zeroable::zeroed()
+        });
+        let (begin_ns, end_ns) = (at, at + ms * MS);
+        seen.blocked(BlockedRow { cause, tid: 1000, begin_ns, woken_ns: 0, end_ns });
+        at = end_ns;
+    }
+    let recording = Recording::parse(builder.build()).expect("a recording");
+    let file = SyscallsFile::parse(seen.build()).expect("a file");
+    let images = [Image::of("app.1000.chase".into(), recording).with_syscalls(Some(file))];
+    let analysis = Analysis::new(&images, Selection::All);
+    let groups = Groups::new(&analysis, &Unnamed);
+    let path = critical_path(&images, &analysis, &groups, &Unnamed, None).expect("a path");
+    let waits = path.parts.iter().filter_map(|part| match &part.doing {
+        Doing::Waiting(wait) => Some((&wait.object, part.ns.0 / MS, part.steps)),
+        _ => None,
+    });
+    let waits: Vec<_> = waits.collect();
+    let [(WaitObject::Connections(of), 60, 3), (WaitObject::File { .. }, 5, 1)] = &*waits else {
+        panic!("{waits:?}")
+    };
+    assert_eq!((&*of.address, of.accepted, of.number), ("10.0.0.2:80", false, 3));
+    assert_eq!(of.longest[0].name, to(40_003));
+    // Each step still says which.
+    assert_eq!(path.steps.len(), 5);
 }

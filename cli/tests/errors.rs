@@ -333,6 +333,10 @@ fn charts_are_files() {
     assert_eq!(files, names.into_iter().flat_map(both).collect::<Vec<_>>());
     let read = |name: &str| fs::read(dir.path().join("out/of/it").join(name)).expect("a chart");
     assert!(String::from_utf8(read("apis.svg")).expect("UTF-8").contains("pthread_join"));
+    for name in names {
+        let svg = String::from_utf8(read(&format!("{name}.svg"))).expect("UTF-8");
+        assert_eq!(svg.matches("prefers-color-scheme: dark").count(), 1, "{name}");
+    }
     assert!(read("libraries.png").starts_with(b"\x89PNG"));
 }
 

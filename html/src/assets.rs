@@ -3,9 +3,11 @@
 //! Scripts are modules, so that node can test them one by one. In the page they are one script, in an order in which each
 //! is after those that it uses: what names files is left out, and names are unique among all of them.
 
+const BASE: &str = include_str!("../assets/style/base.css");
+const CHARTS: &str = include_str!("../assets/style/charts.css");
 const STYLES: [&str; 5] = [
-    include_str!("../assets/style/base.css"),
-    include_str!("../assets/style/charts.css"),
+    BASE,
+    CHARTS,
     include_str!("../assets/style/tables.css"),
     include_str!("../assets/style/timeline.css"),
     include_str!("../assets/style/print.css"),
@@ -35,6 +37,30 @@ const MODULES: [&str; 18] = [
 /// All styles.
 pub(crate) fn style() -> String {
     STYLES.concat()
+}
+
+/// What the page's style has for pictures on dark paper, for those that are files of their own: without the page's elements and
+/// variables.
+pub(crate) fn dark_pictures() -> String {
+    const DARK: &str = "@media screen and (prefers-color-scheme: dark) {\n";
+    fn dark(style: &str) -> impl Iterator<Item = &str> {
+        let inside = style.split_once(DARK).map_or("", |(_, rest)| rest);
+        inside.lines().take_while(|line| *line != "}")
+    }
+    let variables: Vec<(String, &str)> = dark(BASE)
+        .filter_map(|line| line.trim().strip_suffix(';')?.split_once(": "))
+        .map(|(name, value)| (format!("var({name})"), value))
+        .collect();
+    let mut style = DARK.to_owned();
+    for line in dark(CHARTS).filter(|line| line.contains("fill") || line.contains("stroke")) {
+        let mut line = line.replacen("figure ", "", 1);
+        for (variable, value) in &variables {
+            line = line.replace(variable, value);
+        }
+        style.push_str(&line);
+        style.push('\n');
+    }
+    style + "}\n"
 }
 
 /// All modules as one script.

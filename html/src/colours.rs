@@ -115,6 +115,7 @@ pub(crate) fn state(cause: WaitCause) -> State {
         WaitCause::Join => State::Join,
         WaitCause::Sleep => State::Sleep,
         WaitCause::Io => State::Io,
+        WaitCause::Page => State::Page,
         WaitCause::Other => State::Blocked,
     }
 }
@@ -138,6 +139,7 @@ pub(crate) fn cause_words(cause: WaitCause) -> &'static str {
         WaitCause::Join => "a thread or process to end",
         WaitCause::Sleep => "time or a signal",
         WaitCause::Io => "input or output",
+        WaitCause::Page => "a page of memory",
         WaitCause::Other => "other things",
     }
 }

@@ -45,5 +45,5 @@ pub use model::{
     Timeline, Value, Verdict, WaitCause, WaitSource, Waiting, WaitsForWhom,
 };
 pub use page::page;
-pub use pictures::{Picture, pictures};
+pub use pictures::{Picture, pictures, standalone};
 pub use section_id::SectionId;

@@ -86,6 +86,9 @@ pub struct Ran {
     /// Whether samples are of user space alone: then that has the time in the kernel.
     #[serde(default)]
     pub user_only: bool,
+    /// How many processes were not watched, so that nothing is known of what they ran.
+    #[serde(default)]
+    pub unwatched: usize,
     /// By object, longest first.
     pub objects: Vec<RanObject>,
 }

@@ -2,6 +2,7 @@
 
 use chase_viz::{Chart, Heading, Sheet};
 
+use crate::assets;
 use crate::section;
 use crate::{Error, Report};
 
@@ -15,6 +16,20 @@ pub struct Picture {
     pub name: String,
     /// The picture.
     pub chart: Chart,
+}
+
+/// A picture as a file of its own, which follows the light or dark theme as those of the page do.
+#[must_use]
+pub fn standalone(svg: &str) -> String {
+    // Behind the start tag.
+    let start = svg.find("<svg").and_then(|at| Some(at + svg[at..].find('>')? + 1));
+    let Some((start, rest)) = start.map(|at| svg.split_at(at)) else { return svg.to_owned() };
+    // Flame graphs are another program's, and have colours of their own.
+    let style = match rest.contains("id=\"background\"") {
+        true => section::FLAME_IN_THE_DARK.to_owned(),
+        false => assets::dark_pictures(),
+    };
+    format!("{start}\n<style>\n{style}</style>{rest}")
 }
 
 /// All pictures that the report has something for. `subtitle` says of what run they are.
@@ -75,4 +90,33 @@ pub fn pictures(report: &Report, subtitle: &str) -> Result<Vec<Picture>, Error> 
         }
     }
     Ok(pictures)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_pictures_follow_the_theme_with_colours_of_their_own() {
+        let svg = standalone(
+            "<?xml version=\"1.0\"?>\n<svg width=\"1\">\n<rect fill=\"#FFFFFF\"/></svg>\n",
+        );
+        let (start, rest) = svg.split_once("<style>").expect("a style");
+        let (style, marks) = rest.split_once("</style>").expect("its end");
+        assert!(start.ends_with("<svg width=\"1\">\n"), "{start}");
+        assert_eq!(marks, "\n<rect fill=\"#FFFFFF\"/></svg>\n");
+        assert!(
+            style.starts_with("\n@media screen and (prefers-color-scheme: dark) {\n"),
+            "{style}"
+        );
+        assert!(style.contains("\n  [fill=\"#FFFFFF\"] { fill: #1b1e23; }\n"), "{style}");
+        assert!(style.contains("\n  [fill=\"#912108\"] { fill: #c9482a; }\n"), "{style}");
+        // A file has none of the page's variables, and is no element of it.
+        assert!(
+            !style.contains("var(") && !style.contains("figure") && !style.contains("--c"),
+            "{style}"
+        );
+        assert_eq!(style.matches('{').count(), style.matches('}').count());
+        assert_eq!(standalone("nothing"), "nothing");
+    }
 }

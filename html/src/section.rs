@@ -30,7 +30,7 @@ pub(crate) use blocked::draw as draw_blocked;
 pub(crate) use calls::draw as draw_calls;
 pub(crate) use compare::{draw as draw_compare, has_parts};
 pub(crate) use components::draw as draw_components;
-pub(crate) use flame::svg as flame_svg;
+pub(crate) use flame::{DARK as FLAME_IN_THE_DARK, svg as flame_svg};
 pub(crate) use header::render as header;
 pub(crate) use heat::{
     draw as draw_group, draw_all as draw_groups, has_several as has_several_groups,

@@ -17,13 +17,14 @@ const PART: f64 = 0.03;
 const ATTEMPTS: usize = 3;
 
 /// What the page calls the causes of the tables.
-const WORDS: [(&str, &str); 7] = [
+const WORDS: [(&str, &str); 8] = [
     ("lock", "waiting for a lock"),
     ("condition", "waiting for a condition"),
     ("barrier", "waiting for a barrier"),
     ("join", "waiting for a thread or process to end"),
     ("sleep", "waiting for time or a signal"),
     ("io", "waiting for input or output"),
+    ("page", "waiting for a page of memory"),
     ("other", "waiting for other things"),
 ];
 

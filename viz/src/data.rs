@@ -61,6 +61,8 @@ pub enum State {
     Sleep,
     /// By input or output.
     Io,
+    /// By a page of memory that is not there yet.
+    Page,
     /// By anything else.
     Blocked,
 }

@@ -44,7 +44,7 @@ const RECORDER: Colour = rgb(0x845484);
 /// What threads do, in the order of [`State`]. Those of what mostly has nothing to do (conditions, joins, sleep) are pale, so
 /// that a picture of many such threads is calm. None is a library's: they were searched for by the distances that the tests below
 /// ask for.
-const STATES: [Colour; 9] = [
+const STATES: [Colour; 10] = [
     rgb(0x00315d),
     rgb(0xb90159),
     rgb(0x57018c),
@@ -53,6 +53,7 @@ const STATES: [Colour; 9] = [
     rgb(0x8fd3a0),
     rgb(0xdff2b8),
     rgb(0x912108),
+    rgb(0xcca854),
     rgb(0xbfd6ea),
 ];
 

@@ -141,7 +141,7 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
     };
     let mut syscalls = syscalls::tables_of(syscalls, &around);
     let (waits, in_own_code) = (take(&mut syscalls.waits), take(&mut syscalls.in_own_code));
-    let wait_causes = wait_causes::of_apis(&apis, &waits, &syscalls.by_api);
+    let wait_causes = wait_causes::of_apis(&apis, &threads, &waits, &syscalls.by_api);
     let own_wait_causes = wait_causes::of_own_code(&threads, &waits, &in_own_code, &names.objects);
     let wall_ns = span.map_or(Ns(0), |(start, end)| Ns(end.0 - start.0));
     Analysis {

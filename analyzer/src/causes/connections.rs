@@ -42,38 +42,57 @@ pub(crate) fn ends(object: &WaitObject) -> Option<(&str, &str)> {
     (own.contains(':') && other.contains(':')).then_some((own, other))
 }
 
-/// What tells the connections of one row: everything else of its key, and the end that they share.
-type Folded = (Key, String, bool);
+/// Which connections there are, by what else tells their waits apart (`K`) and by each end.
+pub(crate) struct Ends<K>(HashMap<(K, String, bool), BTreeSet<String>>);
+
+impl<K: Clone + Eq + std::hash::Hash> Ends<K> {
+    pub(crate) fn new<'o>(waits: impl Iterator<Item = (K, &'o WaitObject)>) -> Self {
+        let mut by_end: HashMap<_, BTreeSet<String>> = HashMap::new();
+        for (key, object) in waits {
+            let Some((own, other)) = ends(object) else { continue };
+            for (end, rest, accepted) in [(own, other, true), (other, own, false)] {
+                let folded = (key.clone(), end.to_owned(), accepted);
+                by_end.entry(folded).or_default().insert(rest.to_owned());
+            }
+        }
+        Self(by_end)
+    }
+
+    /// The end that a connection has in common with others, and whether that is its own: a server's connections have its own address
+    /// in common, a client's that of the other end.
+    pub(crate) fn shared(&self, key: &K, object: &WaitObject) -> Option<(K, String, bool)> {
+        let (own, other) = ends(object)?;
+        let mut both = [(other, false), (own, true)].map(|(end, accepted)| {
+            let folded = (key.clone(), end.to_owned(), accepted);
+            (self.0.get(&folded).map_or(0, BTreeSet::len), folded)
+        });
+        both.sort_by_key(|(number, folded)| (*number, folded.2));
+        let [_, (number, folded)] = both;
+        (number > 1).then_some(folded)
+    }
+}
+
+impl Connections {
+    /// Connections that were waited for so often and so long, which have this address in common.
+    pub(crate) fn of(address: String, accepted: bool, mut all: Vec<Connection>) -> Self {
+        all.sort_by(|a, b| (b.wait_ns, &a.name).cmp(&(a.wait_ns, &b.name)));
+        let number = all.len();
+        all.truncate(LONGEST);
+        Self { address, accepted, number, longest: all }
+    }
+}
 
 /// Folds waits that only differ in the connection. Returns those of each connection that was folded.
 pub(super) fn fold(sums: &mut HashMap<Key, Sums>) -> Vec<(Key, Sums)> {
-    // A server's connections have its own address in common, a client's that of the other end.
     let of_all = |key: &Key| {
         let mut key = key.clone();
         key.4 = WaitObject::None;
         key
     };
-    let mut by_end: HashMap<Folded, BTreeSet<String>> = HashMap::new();
-    for key in sums.keys() {
-        let Some((own, other)) = ends(&key.4) else { continue };
-        for (end, rest, accepted) in [(own, other, true), (other, own, false)] {
-            let folded = (of_all(key), end.to_owned(), accepted);
-            by_end.entry(folded).or_default().insert(rest.to_owned());
-        }
-    }
-    let shared = |key: &Key| -> Option<Folded> {
-        let (own, other) = ends(&key.4)?;
-        let mut both = [(other, false), (own, true)].map(|(end, accepted)| {
-            let folded = (of_all(key), end.to_owned(), accepted);
-            (by_end[&folded].len(), folded)
-        });
-        both.sort_by_key(|(number, folded)| (*number, folded.2));
-        let [_, (number, folded)] = both;
-        (number > 1).then_some(folded)
-    };
-    let mut folded: HashMap<Folded, Vec<(Key, Sums)>> = HashMap::new();
-    let found: Vec<(Key, Folded)> =
-        sums.keys().filter_map(|key| Some((key.clone(), shared(key)?))).collect();
+    let by_end = Ends::new(sums.keys().map(|key| (of_all(key), &key.4)));
+    let shared = |key: &Key| by_end.shared(&of_all(key), &key.4);
+    let mut folded: HashMap<(Key, String, bool), Vec<(Key, Sums)>> = HashMap::new();
+    let found: Vec<_> = sums.keys().filter_map(|key| Some((key.clone(), shared(key)?))).collect();
     for (key, of) in found {
         if let Some(own) = sums.remove(&key) {
             folded.entry(of).or_default().push((key, own));
@@ -84,7 +103,7 @@ pub(super) fn fold(sums: &mut HashMap<Key, Sums>) -> Vec<(Key, Sums)> {
         connections.sort_by_key(|(key, sums)| (Reverse(sums.wait_ns), ends(&key.4).map(owned)));
         let mut all = Sums { process: usize::MAX, ..Sums::default() };
         connections.iter().for_each(|(_, sums)| all.merge(sums));
-        let longest = connections.iter().take(LONGEST).map(|(key, sums)| Connection {
+        let each_one = connections.iter().map(|(key, sums)| Connection {
             name: match &key.4 {
                 WaitObject::File { name } => name.clone(),
                 _ => String::new(),
@@ -92,12 +111,8 @@ pub(super) fn fold(sums: &mut HashMap<Key, Sums>) -> Vec<(Key, Sums)> {
             waits: sums.waits,
             wait_ns: Ns(sums.wait_ns),
         });
-        key.4 = WaitObject::Connections(Connections {
-            address,
-            accepted,
-            number: connections.len(),
-            longest: longest.collect(),
-        });
+        let of = Connections::of(address, accepted, each_one.collect());
+        key.4 = WaitObject::Connections(of);
         sums.insert(key, all);
         each.extend(connections);
     }

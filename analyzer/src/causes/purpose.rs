@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chase_recorder::syscalls::NO_SYSCALL;
 use serde::Serialize;
 
 use super::{CauseRow, PartyKind, WaitObject, lock_key};
@@ -125,9 +126,10 @@ impl Purpose {
             // A `vfork`, and a `clone` like it, lasts until the child has no more need of its parent's memory.
             56 | 58 | 61 | 247 | 435 => Self::Child,
             26 | 74 | 75 | 162 | 277 | 306 => Self::Sync,
-            // Nothing else that changes memory, or has a page fault, waits for a thread of the process.
-            9..=12 | 25 | 28 | u32::MAX if seen.by_own_process => Self::MemoryMap,
-            u32::MAX => Self::Page,
+            number if wait_causes::is_for_memory_map(number, seen.by_own_process) => {
+                Self::MemoryMap
+            }
+            NO_SYSCALL => Self::Page,
             _ => match seen.file {
                 Some(name) if name.starts_with("socket ") => Self::Network,
                 Some(name) if name.starts_with("pipe ") || name.contains("[eventfd]") => {

@@ -4,11 +4,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chase_recorder::layout::OWN_CONTEXT_REF;
 use chase_recorder::reader::Thread;
-use chase_recorder::syscalls::{STATE_COMPLETE, SyscallsHeader, WAIT_PREEMPTED, WAIT_VOLUNTARY};
+use chase_recorder::syscalls::{
+    STATE_COMPLETE, SyscallsHeader, WAIT_PREEMPTED, WAIT_VOLUNTARY, WAKER_THREAD,
+};
 
 use super::sums::SyscallSums;
 use crate::image::Image;
 use crate::off_cpu::{Measured, Missing, OffCpu, Sampling, Spells, WaitSource};
+use crate::wait_causes::is_for_memory_map;
 use crate::walk::NOBODY;
 
 /// Where a system call was made: number of the merged context, [`NOBODY`] outside of any, or [`UNRECORDED`].
@@ -22,8 +25,9 @@ pub(super) const UNRECORDED: Place = NOBODY - 1;
 #[derive(Default)]
 pub(crate) struct Collected {
     pub(super) sums: BTreeMap<Maker, SyscallSums>,
-    /// Waits until threads were woken, ns, with the system call in which they waited, if it was one.
-    pub(super) waits: BTreeMap<Maker, u64>,
+    /// Waits until threads were woken, ns, with the system call in which they waited, if it was one, and whether it was for the map of
+    /// the process's memory.
+    pub(super) waits: BTreeMap<(Maker, bool), u64>,
     /// System calls that chase itself made in the processes.
     pub(super) own: SyscallSums,
     /// The overhead of tracing them all.
@@ -231,9 +235,9 @@ impl Collected {
             let place = places.get(maker.place as usize).copied().unwrap_or(maker.place);
             self.sums.entry(Maker { place, ..maker }).or_default().add(&sums);
         }
-        for (maker, ns) in part.waits {
+        for ((maker, for_memory_map), ns) in part.waits {
             let place = places.get(maker.place as usize).copied().unwrap_or(maker.place);
-            let sum = self.waits.entry(Maker { place, ..maker }).or_default();
+            let sum = self.waits.entry((Maker { place, ..maker }, for_memory_map)).or_default();
             *sum = sum.saturating_add(ns);
         }
         self.own.add(&part.own);
@@ -269,8 +273,11 @@ impl Collected {
             let (thread, place) = places.place_of(row.context_ref, row.tid);
             if wanted(thread) && !places.is_left_out(row.tid) {
                 let (process, tid, number) = (process as u32, row.tid, row.number);
-                let sum = self.waits.entry(Maker { process, tid, thread, place, number });
-                let sum = sum.or_default();
+                let by_own_process = row.waker_kind == WAKER_THREAD
+                    && (row.waker_pid, row.waker_began_ns) == (header.pid, header.began_ns);
+                let for_memory_map = is_for_memory_map(number, by_own_process);
+                let maker = Maker { process, tid, thread, place, number };
+                let sum = self.waits.entry((maker, for_memory_map)).or_default();
                 *sum = sum.saturating_add(row.total_ns.saturating_sub(row.ready_ns));
             }
         }

@@ -45,6 +45,8 @@ pub(crate) struct WaitsIn {
     pub(crate) api: Option<u32>,
     /// The system call, or [`NO_SYSCALL`](chase_recorder::syscalls::NO_SYSCALL).
     pub(crate) number: u32,
+    /// Whether they were for the map of the process's memory.
+    pub(crate) for_memory_map: bool,
     /// Until the thread was woken.
     pub(crate) ns: u64,
 }

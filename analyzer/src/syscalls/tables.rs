@@ -54,12 +54,12 @@ pub(crate) fn tables_of(collected: Collected, around: &Surroundings<'_>) -> Sysc
         names.imports[import as usize].api
     };
     let object_of = |place: Place| names.apis[api_of(place) as usize].object;
-    let recorded = collected.waits.into_iter().filter(|(maker, _)| maker.place != UNRECORDED);
-    let waits = recorded.map(|(maker, ns)| {
+    let recorded = collected.waits.into_iter().filter(|((maker, _), _)| maker.place != UNRECORDED);
+    let waits = recorded.map(|((maker, for_memory_map), ns)| {
         let in_call = maker.place != NOBODY;
         let api = in_call.then(|| around.new_api[api_of(maker.place) as usize]);
         let Maker { process, thread, number, .. } = maker;
-        WaitsIn { process, thread, api, number, ns }
+        WaitsIn { process, thread, api, number, for_memory_map, ns }
     });
     let waits = waits.collect();
     let (own_apis, all_apis) = sum_up(&by_place, around.contexts, names.apis.len(), api_of);

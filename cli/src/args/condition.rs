@@ -126,7 +126,7 @@ const FIGURES: [Known; 4] = [
 ];
 
 /// What waits are for, as everywhere in the report.
-const CAUSES: [&str; 7] = ["lock", "condition", "barrier", "join", "sleep", "io", "other"];
+const CAUSES: [&str; 8] = ["lock", "condition", "barrier", "join", "sleep", "io", "page", "other"];
 
 impl FromStr for Condition {
     type Err = String;

@@ -60,7 +60,8 @@ fn bars(report: &Report) -> Vec<Bar> {
 
 fn save(dir: &Path, name: &str, chart: &Chart) -> anyhow::Result<Vec<PathBuf>> {
     let png = chart.png(PNG_WIDTH).with_context(|| format!("cannot draw {name}.png"))?;
-    let files = [(format!("{name}.svg"), chart.svg().as_bytes()), (format!("{name}.png"), &png)];
+    let svg = chase_html::standalone(chart.svg());
+    let files = [(format!("{name}.svg"), svg.as_bytes()), (format!("{name}.png"), &*png)];
     let write = |(name, bytes): (String, &[u8])| {
         let path = dir.join(name);
         super::files::save(&path, bytes)?;

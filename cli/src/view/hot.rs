@@ -71,6 +71,7 @@ pub(super) fn ran(report: &Report) -> Option<Ran> {
         on_cpu_ns: on_cpu.whole_ns().as_f64(),
         not_sampled_ns: on_cpu.not_sampled_ns.as_f64(),
         user_only: on_cpu.user_only,
+        unwatched: sampled::unwatched(report),
         objects: on_cpu.objects.iter().map(&mut object).collect(),
     })
 }

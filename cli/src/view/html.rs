@@ -12,7 +12,7 @@ use chase_html::{CauseOfWait, Comparison, Facts, Figures, Flame, FlameKind, Proc
 
 use super::files::{Files, save};
 use super::not_seen::NotSeen;
-use super::{approximate, compare as views, processes};
+use super::{approximate, compare as views, processes, sampled};
 use crate::args::{Cli, CompareArgs};
 use crate::causes::{self, Told};
 use crate::compare::Compared;
@@ -232,7 +232,9 @@ fn lead(report: &Report) -> Vec<(String, String)> {
     let mut add = |value: String, of: &str| lead.push((value, of.to_owned()));
     let whole = analysis.on_cpu.whole_ns().as_f64();
     let of_threads = || analysis.threads.iter().map(|t| Some(t.on_cpu_ns?.as_f64())).sum();
-    let on_cpu: Option<f64> = if whole > 0.0 { Some(whole) } else { of_threads() };
+    // What a companion did not watch, the threads may have asked for themselves.
+    let all_watched = sampled::unwatched(report) == 0;
+    let on_cpu: Option<f64> = if whole > 0.0 && all_watched { Some(whole) } else { of_threads() };
     if let Some(on_cpu) = on_cpu.filter(|_| wall_ns > 0.0) {
         let text = elapsed(Ns::from_f64(on_cpu).0);
         let busy = on_cpu / wall_ns;

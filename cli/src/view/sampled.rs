@@ -40,6 +40,11 @@ pub(super) fn is_sampled(report: &Report) -> bool {
     report.analysis.on_cpu.samples > 0
 }
 
+/// How many processes were not watched: no sample is of what they ran.
+pub(super) fn unwatched(report: &Report) -> usize {
+    report.analysis.not_seen.syscalls.processes_without.len()
+}
+
 /// A share of all time on the CPU, with how far off it may be; empty for nothing.
 pub(super) fn share(report: &Report, time: Option<SampledTime>) -> String {
     let all = report.analysis.on_cpu.whole_ns().as_f64();

@@ -15,7 +15,7 @@ use crate::args::{ApiFilter, GroupFilter, LibFilter, Runs, SortArg, ThreadFilter
 use crate::machine::Rows;
 use crate::report::{Report, fraction};
 use crate::sentences::view_command;
-use crate::terminal::{Align, Cell, Look, Table, Terminal, clean, elapsed, percent};
+use crate::terminal::{Align, Cell, Look, Table, Terminal, clean, elapsed, percent, plural};
 
 /// Rows of each table.
 const TOP: usize = 10;
@@ -107,7 +107,11 @@ fn processor(report: &Report, terminal: Terminal) -> String {
     let on_cpu = report.analysis.on_cpu.whole_ns();
     let of_one = percent(fraction(on_cpu, report.analysis.wall_ns.as_f64()));
     let heading = terminal.paint(Look::Strong, "Processor");
-    format!("{heading}  {}, {of_one} of one processor\n", elapsed(on_cpu.0))
+    let without = match sampled::unwatched(report) {
+        0 => String::new(),
+        some => format!(", without that of {}", plural(some as u64, "unwatched process")),
+    };
+    format!("{heading}  {}, {of_one} of one processor{without}\n", elapsed(on_cpu.0))
 }
 
 fn libraries(report: &Report, terminal: Terminal, top: usize) -> String {

@@ -15,13 +15,14 @@ const NARROWEST: f64 = 0.1;
 const FONT: &str = "DejaVu Sans,Verdana,sans-serif";
 /// Its characters are about as wide as this, in em.
 const CHARACTER: f64 = 0.62;
-/// What the page adds to a picture: its own colours in the dark theme, and no traces in the history
-/// of the browser, which frames like these may not leave.
-const FITTED: &str = "<style>body { margin: 0 } svg { display: block; width: 100% } \
-    svg #search { opacity: 1; text-decoration: underline } \
-    @media screen and (prefers-color-scheme: dark) { #background stop { stop-color: #1b1e23 } \
+/// The colours of a picture in the dark theme.
+pub(crate) const DARK: &str = "@media screen and (prefers-color-scheme: dark) { \
+    #background stop { stop-color: #1b1e23 } \
     #title, #details, #search, #matched, #unzoom, #subtitle { fill: #e6e8eb } \
-    rect[fill='rgb(238,238,238)'] { fill: #2b3038 } rect[fill='rgb(238,238,238)'] + text { fill: #e6e8eb } }</style>\
+    rect[fill='rgb(238,238,238)'] { fill: #2b3038 } rect[fill='rgb(238,238,238)'] + text { fill: #e6e8eb } }\n";
+/// What the page adds to a picture: its width, and no traces in the history of the browser, which frames like these may not leave.
+const FITTED: &str = "<style>body { margin: 0 } svg { display: block; width: 100% } \
+    svg #search { opacity: 1; text-decoration: underline }</style>\
     <script>history.replaceState = function () {}; \
     addEventListener('resize', (e) => innerWidth || e.stopImmediatePropagation());</script>";
 /// What has changed is the redder or bluer on light paper, what has not is white: on dark paper the other way round, each of its hue.
@@ -140,7 +141,7 @@ fn framed(kind: &FlameKind, svg: &str) -> PreEscaped<String> {
         FlameKind::Time(_) => "",
         FlameKind::Difference { .. } => DIFFERENCE,
     };
-    let document = format!("<!DOCTYPE html>{FITTED}{colours}{picture}{LATER}");
+    let document = format!("<!DOCTYPE html><style>{DARK}</style>{FITTED}{colours}{picture}{LATER}");
     PreEscaped(document.replace('&', "&amp;").replace('"', "&quot;"))
 }
 

@@ -104,7 +104,7 @@ fn of_all_threads(report: &Report) -> Markup {
                 li { i.swatch style={ "--c:" (colour) } {} span { (words) " " b { (share(*ns, whole)) } " " (time(*ns)) } }
             } }
             p.note {
-                (plural(lives().count(), "thread"))
+                (plural(report.header.threads, "thread"))
                 @if idle_ns > 0.0 { ", without the " b { (time(idle_ns)) } " that idle ones waited" }
                 @if report.is_measured() { "; a wait lasts until its thread is woken, and running is with what recording cost" }
                 "."
@@ -221,7 +221,8 @@ fn by_cpu(report: &Report, ran: &Ran, colours: &Colours<'_>) -> Result<Markup, E
         (body)
         p.note {
             (time(ran.on_cpu_ns)) " on the processor"
-            @if report.header.processes.len() > 1 { ", of all processes" }
+            @if ran.unwatched > 0 { ", without that of " (plural(ran.unwatched, "unwatched process")) }
+            @else if report.header.processes.len() > 1 { ", of all processes" }
             ", by " (plural(ran.samples as usize, "sample")) ", within " span.words { (share(widest, ran.on_cpu_ns)) } ". "
             (more(ran.objects.len(), "objects", "processor"))
         }

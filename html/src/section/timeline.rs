@@ -14,7 +14,7 @@ use crate::{Error, Label, Report};
 /// Spans of the table for those who can't see the picture.
 const LONGEST: usize = 50;
 /// States, in the order in which the picture puts one on the other.
-const STATES: [Does; 9] = [
+const STATES: [Does; 10] = [
     Does::Run,
     Does::Queue,
     Does::Wait(WaitCause::Lock),
@@ -23,6 +23,7 @@ const STATES: [Does; 9] = [
     Does::Wait(WaitCause::Join),
     Does::Wait(WaitCause::Sleep),
     Does::Wait(WaitCause::Io),
+    Does::Wait(WaitCause::Page),
     Does::Wait(WaitCause::Other),
 ];
 

@@ -289,6 +289,7 @@ pub(crate) fn made_up() -> Report {
             on_cpu_ns: 4.1e9,
             not_sampled_ns: 1e8,
             user_only: false,
+            unwatched: 0,
             objects: vec![RanObject {
                 name: "app".into(),
                 is_application: true,
