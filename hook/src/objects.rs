@@ -152,7 +152,8 @@ pub(crate) struct Objects {
     range_count: usize,
     /// The vDSO, which is in the list but in no scope.
     vdso: usize,
-    executable_path: &'static [u8],
+    executable: Option<Image>,
+    pub(crate) executable_path: &'static [u8],
     /// Index of the names of all objects; may be empty.
     index: Index,
     /// The dependencies of the object that was last looked up for.
@@ -168,6 +169,7 @@ impl Objects {
             ranges: ptr::null_mut(),
             range_count: 0,
             vdso: 0,
+            executable: None,
             executable_path: b"",
             index: Index::new(),
             dependencies: Dependencies::UNKNOWN,
@@ -176,12 +178,11 @@ impl Objects {
 
     /// Prepares for reading the list that the executable's image points to. Returns false if it points to none, or if
     /// there is no memory.
-    pub(crate) fn open(&mut self, executable: &Image, vdso: usize, path: &'static [u8]) -> bool {
+    pub(crate) fn open(&mut self, executable: Image, vdso: usize, path: &'static [u8]) -> bool {
         // (An attempt that failed may have left some, and the memory for them.)
         (self.count, self.range_count) = (0, 0);
         self.list = ptr::with_exposed_provenance(executable.debug_address());
-        self.vdso = vdso;
-        self.executable_path = path;
+        (self.executable, self.executable_path, self.vdso) = (Some(executable), path, vdso);
         if self.objects.is_null() {
             let objects_len = OBJECTS * size_of::<Object>();
             let ranges_len = OBJECTS * size_of::<(usize, usize, u32)>();
@@ -264,7 +265,7 @@ impl Objects {
 
     /// Reads the list: adds new objects, and marks those that are gone as unloaded. Returns how many could not be
     /// read. The caller makes sure that the list doesn't change meanwhile.
-    pub(crate) fn refresh(&mut self, executable: &Image, new_flags: u32, global: bool) -> u64 {
+    pub(crate) fn refresh(&mut self, new_flags: u32, global: bool) -> u64 {
         self.dependencies.root = NONE;
         let mut unreadable = 0;
         self.all_mut().iter_mut().for_each(|object| object.seen = false);
@@ -273,13 +274,8 @@ impl Objects {
             unsafe {
                 let mut map = (*list).first;
                 while !map.is_null() {
-                    unreadable += u64::from(!self.add_or_update(
-                        map,
-                        executable,
-                        namespace as u32,
-                        new_flags,
-                        global,
-                    ));
+                    let is_known = self.add_or_update(map, namespace as u32, new_flags, global);
+                    unreadable += u64::from(!is_known);
                     map = (*map).next;
                 }
             }
@@ -308,7 +304,6 @@ impl Objects {
     unsafe fn add_or_update(
         &mut self,
         map: *const LinkMap,
-        executable: &Image,
         namespace: u32,
         new_flags: u32,
         global: bool,
@@ -318,9 +313,10 @@ impl Objects {
         if self.is_still_loaded(map, entry) {
             return true;
         }
-        let is_executable = entry.dynamic == executable.dynamic_address();
+        let executable = self.executable.filter(|it| it.dynamic_address() == entry.dynamic);
+        let is_executable = executable.is_some();
         let image = if is_executable {
-            Some(*executable)
+            executable
         } else if entry.bias == self.vdso || !is_mapped(entry.bias) {
             return entry.bias == self.vdso;
         } else {
@@ -331,55 +327,40 @@ impl Objects {
         if self.count == OBJECTS {
             return false;
         }
-        let own = crate::stubs::stub(0);
-        let mut flags = new_flags;
-        if is_executable {
-            flags |= OBJECT_EXECUTABLE;
-            if image.bias() == 0 {
-                flags |= OBJECT_FIXED;
-            }
-        }
-        if image.contains(own) {
-            flags |= OBJECT_CHASE;
-        }
-        // If attached, this library was loaded from a file descriptor, so its path is meaningless.
-        let is_nameless = flags & OBJECT_CHASE != 0 && is_late();
-        let path = match (is_executable, is_nameless) {
-            (true, _) => self.executable_path,
-            (false, true) => OWN_NAME,
-            (false, false) => c_bytes(entry.name),
+        let is_own = image.contains(crate::stubs::stub(0));
+        let path = match () {
+            () if is_executable => self.executable_path,
+            // If attached, this library was loaded from a file descriptor, so its path is meaningless.
+            () if is_own && is_late() => OWN_NAME,
+            () => c_bytes(entry.name),
         };
-        let id = self.count as u32;
         let root = self.root_of_new(namespace, new_flags);
+        let is_same = |it: &Object| !it.loaded && it.path == path && it.namespace == namespace;
+        let before = self.all().iter().position(is_same);
+        let id = before.unwrap_or(self.count);
         // An object that is loaded again keeps its number and its slots.
-        let before = self
-            .all()
-            .iter()
-            .position(|other| !other.loaded && other.path == path && other.namespace == namespace);
-        let id = before.map_or(id, |id| id as u32);
-        let (first_slot, slot_count, chunks, description, record, path) = match self.get(id) {
-            Some(other) => (
-                other.first_slot,
-                other.slot_count,
-                other.chunks,
-                other.description,
-                other.record,
-                other.path,
-            ),
+        let (first_slot, slot_count, chunks, description, record, path) = match self.all().get(id) {
+            Some(it) => {
+                (it.first_slot, it.slot_count, it.chunks, it.description, it.record, it.path)
+            }
             None => (NONE, 0, 0, (0, 0), ptr::null_mut(), pages::keep(path)),
         };
+        let flag = |is_set, flag| if is_set { flag } else { 0 };
         let object = Object {
             map,
             image,
             path,
             namespace,
-            flags,
+            flags: new_flags
+                | flag(is_executable, OBJECT_EXECUTABLE)
+                | flag(is_executable && image.bias() == 0, OBJECT_FIXED)
+                | flag(is_own, OBJECT_CHASE),
             loaded: true,
             seen: true,
             is_sanitizer: has_sanitizer(&image),
             is_chase: is_chase(&image),
             global: global || new_flags & OBJECT_DLOPENED == 0,
-            root: if root as usize == self.count { id } else { root },
+            root: root.unwrap_or(id as u32),
             described: false,
             chunks,
             first_slot,
@@ -391,8 +372,8 @@ impl Objects {
             returned: before.is_some(),
         };
         // SAFETY: there is room, and the entry is not in use.
-        unsafe { self.objects.add(id as usize).write(object) };
-        self.count = self.count.max(id as usize + 1);
+        unsafe { self.objects.add(id).write(object) };
+        self.count = self.count.max(id + 1);
         true
     }
 
@@ -413,9 +394,9 @@ impl Objects {
         object.seen
     }
 
-    /// Returns the object whose loading loads the one that is added next, perhaps that one itself. (The list has the object that
-    /// `dlopen` was called for first, then its dependencies.)
-    fn root_of_new(&self, namespace: u32, new_flags: u32) -> u32 {
+    /// Returns the object whose loading loads the one that is added next; `None` if it is that one itself. (The list has the object
+    /// that `dlopen` was called for first, then its dependencies.)
+    fn root_of_new(&self, namespace: u32, new_flags: u32) -> Option<u32> {
         let is_loaded_with = |last: &&Object| {
             new_flags & last.flags & OBJECT_DLOPENED != 0
                 && last.seen
@@ -423,7 +404,7 @@ impl Objects {
                 && last.namespace == namespace
                 && !last.described
         };
-        self.all().last().filter(is_loaded_with).map_or(self.count as u32, |last| last.root)
+        self.all().last().filter(is_loaded_with).map(|last| last.root)
     }
 
     /// Sorts the address ranges.

@@ -9,7 +9,6 @@ use chase_format::layout::{
 use super::entries::read_entry;
 use crate::images::address_of;
 use crate::objects::{Object, Objects};
-use crate::traits::Extent;
 use crate::{stubs, sys};
 use chase_logic::callsites::{ENTRY, Entries};
 use chase_logic::config::Config;
@@ -19,6 +18,7 @@ use chase_logic::elf::{
 };
 use chase_logic::kinds::{Kind, is_only_called, is_passed_for_linkers, kind_of};
 use chase_logic::resolve::Wanted;
+use chase_logic::traits::Extent;
 
 /// An import that can be hooked.
 pub(super) struct Import {
