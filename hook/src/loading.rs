@@ -16,7 +16,7 @@ use self::list_lock::Candidates;
 use crate::arch::{is_late, vector_area_len, with_vectors_saved};
 use crate::images::address_of;
 use crate::lock::{Fork, Held, Lock};
-use crate::objects::{Object, Objects};
+use crate::objects::Objects;
 use crate::recording::Lost;
 use crate::signals::SignalsBlocked;
 use crate::slots::{Slots, restore, write_description};
@@ -24,6 +24,7 @@ use crate::stubs::{is_exit, make_direct};
 use crate::thread::Thread;
 use crate::{clock, cost, pages, recording, sampling, sys};
 use chase_logic::config::Config;
+use chase_logic::dependencies::{Loaded, mark_loaded_later};
 use chase_logic::elf::{Image, Version};
 use chase_logic::pending::{Look, Pending};
 use chase_logic::resolve::{Wanted, find_in};
@@ -60,7 +61,7 @@ pub(crate) fn find_objects(
     }
     state.objects.refresh(0, true);
     if is_late() {
-        state.objects.mark_loaded_later();
+        mark_loaded_later(state.objects.all_mut());
     }
     interposed::find_real_in(&state.objects);
     if !state.objects.is_first_chase() {
@@ -347,7 +348,7 @@ pub(crate) fn place_of(address: usize) -> Option<Place> {
     let objects = &LOADING.hold().objects;
     let id = objects.at(address)?;
     let object = objects.get(id)?;
-    let Object { image, path, flags, .. } = object;
+    let Loaded { image, path, flags, .. } = **object;
     let is_executable = flags & OBJECT_EXECUTABLE != 0;
     (image.executes(address) || image.is_relro(address)).then(|| Place {
         object: id,

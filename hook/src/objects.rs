@@ -2,23 +2,22 @@
 //!
 //! The table only changes under the lock of [`crate::loading`].
 
-mod later;
 mod lookup;
 
+use core::ops::{Deref, DerefMut};
 use core::ptr;
 
 use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED, OBJECT_EXECUTABLE, OBJECT_FIXED};
 
-use self::lookup::Dependencies;
-pub(crate) use self::lookup::Hashes;
 use crate::arch::is_late;
 use crate::index::Index;
 use crate::readable::is_mapped;
 use crate::{clock, pages, sys};
 use chase_logic::definers::OBJECTS;
+use chase_logic::dependencies::{Dependencies, Loaded, forget_lost_roots};
 use chase_logic::elf::Image;
 use chase_logic::resolve::{Wanted, find_in};
-use chase_logic::text::{c_bytes, file_name};
+use chase_logic::text::c_bytes;
 
 /// The name of this library if the dynamic linker has none.
 const OWN_NAME: &[u8] = b"libchase.so";
@@ -49,20 +48,10 @@ struct DebugList {
 #[derive(Clone, Copy)]
 pub(crate) struct Object {
     map: *const LinkMap,
-    pub(crate) image: Image,
-    pub(crate) path: &'static [u8],
-    pub(crate) namespace: u32,
-    pub(crate) flags: u32,
-    pub(crate) loaded: bool,
+    searched: Loaded,
     seen: bool,
-    /// Whether it is in the scope that every object of the namespace searches.
-    pub(crate) global: bool,
     /// Whether it is, or contains, a sanitizer's run-time library.
     pub(crate) is_sanitizer: bool,
-    /// Whether it is this library, or another copy of it.
-    pub(crate) is_chase: bool,
-    /// The object whose loading loaded this one.
-    pub(crate) root: u32,
     /// Whether its chunk is in the recording and its slots are patched.
     pub(crate) described: bool,
     /// How many chunks it has had.
@@ -77,17 +66,23 @@ pub(crate) struct Object {
     pub(crate) record: *mut chase_format::layout::ObjectRecord,
     /// Whether its names are in the index.
     indexed: bool,
-    /// Whether the index also has names of an earlier image with the same number.
-    returned: bool,
+}
+
+impl Deref for Object {
+    type Target = Loaded;
+
+    fn deref(&self) -> &Loaded {
+        &self.searched
+    }
+}
+
+impl DerefMut for Object {
+    fn deref_mut(&mut self) -> &mut Loaded {
+        &mut self.searched
+    }
 }
 
 impl Object {
-    /// Returns the object's usual name: its soname, or else its file name.
-    pub(crate) fn name(&self) -> &'static [u8] {
-        let soname = self.image.soname();
-        if soname.is_empty() { file_name(self.path) } else { soname }
-    }
-
     /// Returns its chunk's contents; empty if it has none.
     pub(crate) fn description(&self) -> &[u8] {
         let (at, len) = self.description;
@@ -135,10 +130,6 @@ impl Object {
             // SAFETY: the record is in the mapping.
             unsafe { (*self.record).unload_ticks = 0 };
         }
-    }
-
-    fn is_named(&self, needed: &[u8]) -> bool {
-        self.image.soname() == needed || self.path == needed || file_name(self.path) == needed
     }
 }
 
@@ -266,7 +257,7 @@ impl Objects {
     /// Reads the list: adds new objects, and marks those that are gone as unloaded. Returns how many could not be
     /// read. The caller makes sure that the list doesn't change meanwhile.
     pub(crate) fn refresh(&mut self, new_flags: u32, global: bool) -> u64 {
-        self.dependencies.root = NONE;
+        self.dependencies = Dependencies::UNKNOWN;
         let mut unreadable = 0;
         self.all_mut().iter_mut().for_each(|object| object.seen = false);
         for (namespace, list) in self.lists().enumerate() {
@@ -283,21 +274,9 @@ impl Objects {
         for object in self.all_mut().iter_mut().filter(|object| object.loaded && !object.seen) {
             object.retire();
         }
-        self.forget_lost_roots();
+        forget_lost_roots(self.all_mut());
         self.sort_ranges();
         unreadable
-    }
-
-    /// Objects that outlive the one that they were loaded for, or were only taken to be loaded for it, are on their own: what is not
-    /// loaded can't be read.
-    fn forget_lost_roots(&mut self) {
-        for id in 0..self.count as u32 {
-            let root = self.get(id).filter(|object| object.loaded).map(|object| object.root);
-            let is_lost = root.and_then(|root| self.get(root)).is_some_and(|root| !root.loaded);
-            if let Some(object) = self.get_mut(id).filter(|_| is_lost) {
-                object.root = id;
-            }
-        }
     }
 
     /// Adds or updates the object of one entry of the list. Returns false if it can't be read.
@@ -346,8 +325,7 @@ impl Objects {
             None => (NONE, 0, 0, (0, 0), ptr::null_mut(), pages::keep(path)),
         };
         let flag = |is_set, flag| if is_set { flag } else { 0 };
-        let object = Object {
-            map,
+        let searched = Loaded {
             image,
             path,
             namespace,
@@ -356,11 +334,16 @@ impl Objects {
                 | flag(is_executable && image.bias() == 0, OBJECT_FIXED)
                 | flag(is_own, OBJECT_CHASE),
             loaded: true,
+            global: global || new_flags & OBJECT_DLOPENED == 0,
+            is_chase: is_chase(&image),
+            root: root.unwrap_or(id as u32),
+            returned: before.is_some(),
+        };
+        let object = Object {
+            map,
+            searched,
             seen: true,
             is_sanitizer: has_sanitizer(&image),
-            is_chase: is_chase(&image),
-            global: global || new_flags & OBJECT_DLOPENED == 0,
-            root: root.unwrap_or(id as u32),
             described: false,
             chunks,
             first_slot,
@@ -369,7 +352,6 @@ impl Objects {
             description,
             record,
             indexed: false,
-            returned: before.is_some(),
         };
         // SAFETY: there is room, and the entry is not in use.
         unsafe { self.objects.add(id).write(object) };

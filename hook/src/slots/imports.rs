@@ -112,7 +112,7 @@ pub(super) fn verdict_on(
         _ => {
             let wanted = Wanted::new(name, version);
             let own = || {
-                let own = objects.own_definition(importer, &wanted);
+                let own = objects.scopes().own_definition(importer, &wanted);
                 own.map(|own| address_of_plain(image, own.symbol))
             };
             let found = if direct.is_none() && own() == Some(bound) {
@@ -185,14 +185,15 @@ fn resolve(
     importer: u32,
     wanted: &Wanted<'_>,
 ) -> Result<(u32, usize), SkipReason> {
-    let found = objects.lookup(importer, wanted).ok_or(SkipReason::Undefined)?;
+    let scopes = objects.scopes();
+    let found = scopes.lookup(importer, wanted).ok_or(SkipReason::Undefined)?;
     // With RTLD_DEEPBIND, which can't be detected, the linker would search the root's dependencies first.
-    if objects.binds_otherwise_in_dependencies(importer, wanted, &found) {
+    if scopes.binds_otherwise_in_dependencies(importer, wanted, &found) {
         return Err(SkipReason::Late);
     }
     let provider = objects.get(found.object).ok_or(SkipReason::Undefined)?;
     // The linker records such a binding, so that the provider is not unloaded. We can't.
-    if !objects.stays_loaded_for(importer, found.object) {
+    if !scopes.stays_loaded_for(importer, found.object) {
         return Err(SkipReason::Late);
     }
     let real = address_of(&provider.image, found.symbol);
