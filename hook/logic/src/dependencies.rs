@@ -151,16 +151,32 @@ pub fn forget_lost_roots<O: DerefMut<Target = Loaded>>(objects: &mut [O]) {
 
 #[cfg(all(test, not(miri)))]
 pub(crate) mod tests {
-    use std::boxed::Box;
     use std::vec::Vec;
 
     use super::*;
     use crate::resolve::tests::images;
 
+    #[derive(Clone, Copy)]
+    pub(crate) struct Object(Loaded);
+
+    impl Deref for Object {
+        type Target = Loaded;
+
+        fn deref(&self) -> &Loaded {
+            &self.0
+        }
+    }
+
+    impl DerefMut for Object {
+        fn deref_mut(&mut self) -> &mut Loaded {
+            &mut self.0
+        }
+    }
+
     /// The objects of this process, as if all were loaded at its start. The executable is the first.
-    pub(crate) fn objects() -> Vec<Box<Loaded>> {
+    pub(crate) fn objects() -> Vec<Object> {
         let of = |(id, image): (usize, Image)| {
-            Box::new(Loaded {
+            Object(Loaded {
                 image,
                 path: if id == 0 { b"/tmp/executable" } else { b"" },
                 namespace: 0,
@@ -177,7 +193,7 @@ pub(crate) mod tests {
         all.enumerate().map(of).collect()
     }
 
-    pub(crate) fn number_of(objects: &[Box<Loaded>], soname: &[u8]) -> u32 {
+    pub(crate) fn number_of(objects: &[Object], soname: &[u8]) -> u32 {
         objects.iter().position(|object| object.image.soname() == soname).expect("loaded") as u32
     }
 
@@ -233,7 +249,7 @@ pub(crate) mod tests {
         // A second C library, and the linker for it, in the order of their loading.
         let c_library = *objects[number_of(&objects, b"libc.so.6") as usize];
         let other = Loaded { path: b"/lib/other.so", namespace: 1, ..c_library };
-        objects.extend([Box::new(other), Box::new(Loaded { flags: OBJECT_CHASE, ..other })]);
+        objects.extend([Object(other), Object(Loaded { flags: OBJECT_CHASE, ..other })]);
         mark_loaded_later(&mut objects);
         assert!(objects[..later].iter().all(|object| !object.is_opened() && object.global));
         assert!(objects[later].is_opened() && !objects[later].global);
@@ -247,7 +263,7 @@ pub(crate) mod tests {
         let later = objects.len() as u32;
         let own = |soname| *objects[number_of(&objects, soname) as usize];
         let copies = [own(b"libc.so.6"), own(b"ld-linux-x86-64.so.2")];
-        objects.extend(copies.map(|it| Box::new(Loaded { namespace: 1, ..it })));
+        objects.extend(copies.map(|it| Object(Loaded { namespace: 1, ..it })));
         mark_loaded_later(&mut objects);
         let [first, second] = [later, later + 1].map(|id| *objects[id as usize]);
         assert!(first.is_opened() && second.is_opened());

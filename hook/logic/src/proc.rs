@@ -4,15 +4,13 @@ use crate::session::number;
 
 /// Calls `f` with each complete line until it returns true; returns how many bytes were used, and whether it did.
 fn whole_lines(text: &[u8], f: &mut impl FnMut(&[u8]) -> bool) -> (usize, bool) {
-    let mut used = 0;
-    for line in text.split_inclusive(|&byte| byte == b'\n') {
-        let Some(line) = line.strip_suffix(b"\n") else { break };
-        used += line.len() + 1;
-        if f(line) {
-            return (used, true);
-        }
+    let mut rest = text;
+    let mut is_found = false;
+    while !is_found && let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
+        is_found = rest.get(..end).is_some_and(&mut *f);
+        rest = rest.get(end + 1..).unwrap_or(&[]);
     }
-    (used, false)
+    (text.len() - rest.len(), is_found)
 }
 
 /// The length of a buffer for lines with a path.
@@ -34,18 +32,13 @@ pub fn any_line(
         if is_found || read == 0 && used == 0 {
             return is_found;
         }
-        len = keep_rest(&mut buffer, used, len);
+        // What follows is the beginning of the next line.
+        if used <= len && len <= LONGEST_LINE {
+            buffer.copy_within(used..len, 0);
+        }
+        len -= used;
     }
     false
-}
-
-/// Moves the bytes from `used` up to `len` to the start of the buffer; returns their number.
-fn keep_rest(buffer: &mut [u8], used: usize, len: usize) -> usize {
-    if used > len || len > buffer.len() {
-        return 0;
-    }
-    buffer.copy_within(used..len, 0);
-    len - used
 }
 
 /// Whether an address is in the mapping that a line of `maps` is about.

@@ -187,7 +187,7 @@ mod tests {
 
     use super::*;
     use crate::definers::Entry;
-    use crate::dependencies::tests::{number_of, objects};
+    use crate::dependencies::tests::{Object, number_of, objects};
     use crate::elf::ImportVersions;
 
     struct Leaked;
@@ -201,7 +201,7 @@ mod tests {
     }
 
     struct Fixture {
-        objects: Vec<Box<Loaded>>,
+        objects: Vec<Object>,
         index: Index<Leaked>,
     }
 
@@ -217,7 +217,7 @@ mod tests {
             Self { objects, index }
         }
 
-        fn scopes(&self) -> Scopes<'_, Box<Loaded>, Leaked> {
+        fn scopes(&self) -> Scopes<'_, Object, Leaked> {
             let dependencies = &Dependencies::UNKNOWN;
             Scopes { objects: &self.objects, index: &self.index, dependencies }
         }
@@ -255,7 +255,7 @@ mod tests {
             let mut it = Fixture::new(is_indexed);
             let c_library = number_of(&it.objects, b"libc.so.6");
             assert_eq!(it.finds(0, b"getppid"), Some(c_library));
-            let object = it.objects[c_library as usize].clone();
+            let object = it.objects[c_library as usize];
             let others = [
                 Loaded { loaded: false, ..*object },
                 Loaded { namespace: 1, ..*object },
@@ -305,7 +305,7 @@ mod tests {
         let c_library = number_of(&it.objects, b"libc.so.6");
         // A copy that is loaded later: it finds the first one in the global scope, and itself among its dependencies.
         let (later, wanted) = (it.objects.len() as u32, Wanted::new(b"getppid", None));
-        let mut copy = it.objects[c_library as usize].clone();
+        let mut copy = it.objects[c_library as usize];
         (copy.flags, copy.global, copy.root) = (OBJECT_DLOPENED, false, later);
         it.objects.push(copy);
         let found = it.scopes().lookup(later, &wanted).expect("found");
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn what_a_look_up_reads_was_prefetched() {
         let it = Fixture::new(true);
-        let with_many = |object: &&Box<Loaded>| object.image.jump_slots().len() > 2 * PLACES_AHEAD;
+        let with_many = |object: &&Object| object.image.jump_slots().len() > 2 * PLACES_AHEAD;
         let image = &it.objects.iter().find(with_many).expect("an object with imports").image;
         let fetched = RefCell::new(Vec::new());
         let mut hashes = Hashes::NONE;
