@@ -7,7 +7,6 @@ use core::ffi::c_void;
 use core::hint::black_box;
 use core::ptr;
 
-use chase_format::histogram::PAGES;
 use chase_format::layout::{FRAMED, Node, SAMPLED, TIMING_ADAPTIVE, TIMING_ALL};
 
 use crate::lock::Lock;
@@ -31,21 +30,7 @@ const SCALE: u64 = 1024;
 
 /// Nodes of these calls, apart from those of the application: one for timed calls, one for samples and one for the
 /// sample data behind it, and the same two for framed calls.
-static SCRATCH: Lock<[Node; 5]> = Lock::new(
-    [const {
-        Node {
-            parent_ref: 0,
-            slot: SLOT as u32,
-            calls: 0,
-            total_ticks: 0,
-            max_ticks: 0,
-            last_start_ticks: 0,
-            scope_ref: 0,
-            unwound: 0,
-            page_refs: [0; PAGES],
-        }
-    }; 5],
-);
+static SCRATCH: Lock<[Node; 5]> = Lock::new([Node::EMPTY; 5]);
 
 extern "C" fn nothing() {}
 

@@ -9,13 +9,12 @@ use chase_format::layout::{CLOCK_MONOTONIC, CLOCK_TSC, ClockPair};
 use crate::abi::FROZEN_TICKS;
 use crate::{arch, sys};
 
-/// Chooses the clock; returns `CLOCK_TSC` or `CLOCK_MONOTONIC`.
-pub(crate) fn choose() -> u32 {
+/// Chooses the clock: `CLOCK_TSC` or `CLOCK_MONOTONIC`.
+pub(crate) fn choose() {
     let trusted = is_steady() && sys::may_read_time_stamp();
     let kind = if trusted { CLOCK_TSC } else { CLOCK_MONOTONIC };
     KIND.store(kind, Ordering::Relaxed);
     arch::use_time_stamp(trusted);
-    kind
 }
 
 /// Whether the time stamp counter runs at a constant rate. The kernel only uses it as its clock source then, which is

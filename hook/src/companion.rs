@@ -14,13 +14,13 @@ use chase_format::session::FILE_NAME;
 use crate::abi::BASE;
 use crate::arch;
 use crate::sys;
-use chase_logic::config::{Config, Syscalls};
+use chase_logic::config::{Syscalls, Told};
 pub(crate) use chase_logic::handshake::Reason;
 use chase_logic::handshake::{
     Hold, Patience, Seeker, SessionFile, find as look_for, listening, write_line,
 };
 use chase_logic::session::STARTING;
-use chase_logic::text::{Text, file_name};
+use chase_logic::text::{Text, directory_of};
 
 /// The name of the companion's executable.
 const NAME: &[u8] = b"/chase-companion";
@@ -227,7 +227,7 @@ fn start(wanted: Wanted<'_>, lock: &Open, reason: &mut Reason) -> Option<Answer>
 /// Finds the companion's executable: beside the library, in the `bin` beside the library's directory, or one level
 /// higher (where the libraries of each architecture have a directory of their own). Returns false if there is none.
 fn executable(library: &[u8], path: &mut Text<4096>) -> bool {
-    let directory = library.get(..library.len() - file_name(library).len()).unwrap_or(b"");
+    let directory = directory_of(library);
     if directory.is_empty() {
         return false;
     }
@@ -371,25 +371,6 @@ impl Starting {
 impl Drop for Starting {
     fn drop(&mut self) {
         Self::set(false);
-    }
-}
-
-/// What the companion reports of single system calls.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
-    Nothing,
-    /// All, but not what programs are started with (`CHASE_ARGUMENTS=off`).
-    CallsAlone,
-    All,
-}
-
-impl Told {
-    pub(crate) fn by(config: &Config) -> Self {
-        match (config.narrate, config.arguments) {
-            (false, _) => Self::Nothing,
-            (true, false) => Self::CallsAlone,
-            (true, true) => Self::All,
-        }
     }
 }
 

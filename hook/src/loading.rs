@@ -16,15 +16,17 @@ use self::list_lock::Candidates;
 use crate::arch::{is_late, vector_area_len, with_vectors_saved};
 use crate::images::address_of;
 use crate::lock::{Fork, Held, Lock};
-use crate::objects::{Object, Objects};
+use crate::objects::Objects;
 use crate::recording::Lost;
 use crate::signals::SignalsBlocked;
 use crate::slots::{Slots, restore, write_description};
 use crate::stubs::{is_exit, make_direct};
-use crate::thread::{Pending, Thread};
+use crate::thread::Thread;
 use crate::{clock, cost, pages, recording, sampling, sys};
 use chase_logic::config::Config;
+use chase_logic::dependencies::{Loaded, mark_loaded_later};
 use chase_logic::elf::{Image, Version};
+use chase_logic::pending::{Look, Pending};
 use chase_logic::resolve::{Wanted, find_in};
 use chase_logic::text::{c_bytes, file_name};
 
@@ -33,8 +35,6 @@ pub(crate) struct State {
     objects: Objects,
     slots: Slots,
     config: Config,
-    executable: Option<Image>,
-    executable_path: &'static [u8],
     /// The C library's `dl_iterate_phdr`, during which the list of objects doesn't change.
     iterate: usize,
 }
@@ -43,8 +43,6 @@ static LOADING: Lock<State> = Lock::new(State {
     objects: Objects::new(),
     slots: Slots::new(),
     config: Config::DEFAULT,
-    executable: None,
-    executable_path: b"",
     iterate: 0,
 });
 
@@ -58,20 +56,20 @@ pub(crate) fn find_objects(
 ) -> bool {
     let state = &mut *LOADING.hold();
     state.config = config;
-    (state.executable, state.executable_path) = (Some(executable), path);
-    if !state.objects.open(&executable, vdso, path) {
+    if !state.objects.open(executable, vdso, path) {
         return false;
     }
-    state.objects.refresh(&executable, 0, true);
+    state.objects.refresh(0, true);
     if is_late() {
-        state.objects.mark_loaded_later();
+        mark_loaded_later(state.objects.all_mut());
     }
     interposed::find_real_in(&state.objects);
     if !state.objects.is_first_chase() {
         return false;
     }
-    state.iterate = find_among(&state.objects, c"dl_iterate_phdr");
-    state.iterate != 0 && find_among(&state.objects, c"gnu_get_libc_version") != 0
+    let find = |name| find_among(&state.objects, &Wanted::new(name, None));
+    state.iterate = find(b"dl_iterate_phdr");
+    state.iterate != 0 && find(b"gnu_get_libc_version") != 0
 }
 
 /// Sets the configuration when chase attaches again to a process that it had detached from.
@@ -101,11 +99,9 @@ pub(crate) fn watch_first_call() -> usize {
 
 /// Restores the watched entries: the call has come.
 pub(crate) fn stop_watching() {
-    walk(|State { objects, slots, executable, .. }| {
-        if let Some(executable) = executable {
-            objects.refresh(executable, OBJECT_DLOPENED, false);
-            slots.unwatch(objects);
-        }
+    walk(|State { objects, slots, .. }| {
+        objects.refresh(OBJECT_DLOPENED, false);
+        slots.unwatch(objects);
     });
 }
 
@@ -130,9 +126,8 @@ pub(crate) fn config() -> Config {
 /// Restores all GOT entries to what was found in them; returns how many.
 pub(crate) fn unhook_all() -> u64 {
     let mut restored = 0;
-    walk(|State { objects, executable, .. }| {
-        let Some(executable) = executable else { return };
-        objects.refresh(executable, OBJECT_DLOPENED, false);
+    walk(|State { objects, .. }| {
+        objects.refresh(OBJECT_DLOPENED, false);
         for object in objects.all_mut() {
             if object.loaded && object.described {
                 restored += restore(object);
@@ -145,24 +140,27 @@ pub(crate) fn unhook_all() -> u64 {
     restored
 }
 
-/// Finds a function of the C library that the program uses; returns 0 if there is none. Only looks in the C library
+/// Finds a definition of the C library that the program uses; returns 0 if there is none. Only looks in the C library
 /// itself: other definitions that come first in the global scope are for the program's calls, not for ours. A
 /// sanitizer's replacement, perhaps in the executable, is not initialised yet when we call it, and one of another
 /// library may do anything.
 pub(crate) fn find(name: &CStr) -> usize {
-    find_among(&LOADING.hold().objects, name)
+    find_among(&LOADING.hold().objects, &Wanted::new(name.to_bytes(), None))
 }
 
-/// The same for a version of the function: without one, what programs got before there were versions is found.
-pub(crate) fn find_version(name: &CStr, version: Version) -> usize {
-    find_wanted(&LOADING.hold().objects, &Wanted::new(name.to_bytes(), Some(version)))
+/// Finds a function in the same way: of this version, or as programs got it before there were versions.
+///
+/// # Safety
+/// `F` is its type.
+pub(crate) unsafe fn function<F: Copy>(name: &CStr, version: Option<Version>) -> Option<F> {
+    const { assert!(size_of::<F>() == size_of::<usize>()) };
+    let wanted = Wanted::new(name.to_bytes(), version);
+    let address = find_among(&LOADING.hold().objects, &wanted);
+    // SAFETY: the caller vouches for the type, which has the size of an address.
+    (address != 0).then(|| unsafe { core::mem::transmute_copy(&address) })
 }
 
-fn find_among(objects: &Objects, name: &CStr) -> usize {
-    find_wanted(objects, &Wanted::new(name.to_bytes(), None))
-}
-
-fn find_wanted(objects: &Objects, wanted: &Wanted<'_>) -> usize {
+fn find_among(objects: &Objects, wanted: &Wanted<'_>) -> usize {
     objects
         .c_library()
         .find_map(|object| Some(address_of(&object.image, find_in(&object.image, wanted)?)))
@@ -190,8 +188,7 @@ fn update_objects(flags: u32, global: bool, may_be_inside: bool) -> bool {
     }
     let mut locks = Candidates::NONE;
     let is_done = walk(|state| {
-        let Some(executable) = &state.executable else { return };
-        let unreadable = state.objects.refresh(executable, flags, global);
+        let unreadable = state.objects.refresh(flags, global);
         recording::add_unseen(Lost::Object, unreadable);
         locks.find(&state.objects);
         if !sys::is_confined() {
@@ -268,44 +265,25 @@ pub(crate) fn note_namespace(namespace: usize) {
 /// call.
 pub(crate) fn announce_load(thread: &Thread, sp: usize, mode: usize, gets_frame: bool) {
     let global = mode & libc::RTLD_GLOBAL as usize != 0;
-    let outer_sp = thread.pending.get().outer_sp.max(sp);
     // SAFETY: the call's return address is at `sp`.
-    let own = unsafe { *(sp as *const usize) };
-    // (If it gets a frame, its return address is not known yet.)
-    let return_address = if gets_frame { 0 } else { own };
-    thread.defer(Pending {
-        load_sp: sp,
-        return_address,
-        outer_sp,
-        global,
-        entering: gets_frame,
-        ..thread.pending.get()
-    });
+    let return_address = unsafe { *(sp as *const usize) };
+    thread.defer(thread.pending.get().with_load(sp, return_address, global, gets_frame));
 }
 
 /// The call at `sp` has got its frame, or runs without one. If it may change what is loaded, it does so from now on.
 pub(crate) fn load_entered(thread: &Thread, sp: usize) {
-    let pending = thread.pending.get();
-    if pending.entering && pending.load_sp == sp {
-        thread.pending.set(Pending { entering: false, ..pending });
+    if let Some(entered) = thread.pending.get().entered(sp) {
+        thread.pending.set(entered);
     }
 }
 
 /// Updates the list of objects if that is pending and a call at `sp` shows that the load may be over.
 pub(crate) fn catch_up(thread: &Thread, sp: usize) {
     let pending = thread.pending.get();
-    if pending.load_sp == 0 {
-        return;
-    }
-    // (A handler may have a stack of its own, at higher addresses than the one that it has interrupted.)
     let is_own = thread.holds(sp) && thread.holds(pending.load_sp);
-    // This is that call's own entry, or a signal handler's, unless a handler has jumped out of that call.
-    if pending.entering && (sp <= pending.load_sp || !is_own) {
+    if !pending.may_be_over(sp, is_own) {
         return;
     }
-    // A call from above, or another return address in its place, shows that the load is over. Until then, new objects
-    // may be ready all the same, with their constructors running.
-    const TRIES: u32 = 64;
     // SAFETY: the place is on a stack that this thread has been on.
     let there = unsafe { *(pending.load_sp as *const usize) };
     let runs = if pending.return_address == 0 {
@@ -314,23 +292,17 @@ pub(crate) fn catch_up(thread: &Thread, sp: usize) {
     } else {
         there == pending.return_address
     };
-    let returned = sp >= pending.load_sp || !runs;
-    if !returned && pending.tries >= TRIES {
-        return;
-    }
-    let is_over = !runs || sp >= pending.load_sp && is_own;
+    let Some(Look { is_over, then }) = pending.look(sp, is_own, runs) else { return };
     {
         let _cost = cost::Start::begin();
         if !update_objects(OBJECT_DLOPENED, pending.global, !is_over) {
             return;
         }
     }
-    if !returned {
-        return thread.pending.set(Pending { tries: pending.tries + 1, ..pending });
-    }
-    thread.clear_pending();
-    if pending.outer_sp > sp && pending.outer_sp != pending.load_sp {
-        thread.defer(Pending { load_sp: pending.outer_sp, ..pending });
+    if then == Pending::NONE {
+        thread.clear_pending();
+    } else {
+        thread.pending.set(then);
     }
 }
 
@@ -373,22 +345,22 @@ pub(crate) struct Place {
 
 /// Returns the place of an address in code, or in data that stays as the dynamic linker has made it.
 pub(crate) fn place_of(address: usize) -> Option<Place> {
-    let State { objects, executable_path, .. } = &*LOADING.hold();
+    let objects = &LOADING.hold().objects;
     let id = objects.at(address)?;
     let object = objects.get(id)?;
-    let Object { image, path, flags, .. } = object;
+    let Loaded { image, path, flags, .. } = **object;
     let is_executable = flags & OBJECT_EXECUTABLE != 0;
     (image.executes(address) || image.is_relro(address)).then(|| Place {
         object: id,
-        path: if is_executable { executable_path } else { path },
-        name: if is_executable { file_name(executable_path) } else { object.name() },
+        path,
+        name: if is_executable { file_name(path) } else { object.name() },
         svma: address.wrapping_sub(image.bias()) as u64,
     })
 }
 
 /// Returns the path of the executable.
 pub(crate) fn executable_path() -> &'static [u8] {
-    LOADING.hold().executable_path
+    LOADING.hold().objects.executable_path
 }
 
 /// Returns the list of threads that are recorded (`CHASE_THREADS`).

@@ -56,10 +56,7 @@ impl State {
         if self.count as usize >= MOST {
             return None;
         }
-        let record = match self.records.next() {
-            Some(record) => record,
-            None => self.records.enter(recording::chunk(ChunkKind::Marks, NONE, CHUNK)?),
-        };
+        let record = self.records.next(|| recording::chunk(ChunkKind::Marks, NONE, CHUNK))?;
         // SAFETY: the chunk has room for it, and nobody else writes there.
         unsafe {
             (*record).len = name.len() as u32;

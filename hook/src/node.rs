@@ -67,6 +67,18 @@ pub(crate) unsafe fn add_unwound(node: *mut Node) {
     unsafe { OwnCounter::at(&raw mut (*node).unwound) }.add(1);
 }
 
+/// Counts a call of a node that is not timed.
+///
+/// # Safety
+/// The node is one of the calling thread's.
+pub(crate) unsafe fn add_untimed_call(node: *mut Node) {
+    // SAFETY: the caller vouches for the node.
+    unsafe {
+        add_calls(node, 1);
+        add_unwound(node);
+    }
+}
+
 /// Adds to the time of a node, in ticks.
 ///
 /// # Safety

@@ -2,23 +2,22 @@
 //!
 //! The table only changes under the lock of [`crate::loading`].
 
-mod later;
 mod lookup;
 
+use core::ops::{Deref, DerefMut};
 use core::ptr;
 
 use chase_format::layout::{NONE, OBJECT_CHASE, OBJECT_DLOPENED, OBJECT_EXECUTABLE, OBJECT_FIXED};
 
-use self::lookup::Dependencies;
-pub(crate) use self::lookup::Hashes;
 use crate::arch::is_late;
 use crate::index::Index;
 use crate::readable::is_mapped;
 use crate::{clock, pages, sys};
 use chase_logic::definers::OBJECTS;
+use chase_logic::dependencies::{Dependencies, Loaded, forget_lost_roots};
 use chase_logic::elf::Image;
 use chase_logic::resolve::{Wanted, find_in};
-use chase_logic::text::{c_bytes, file_name};
+use chase_logic::text::c_bytes;
 
 /// The name of this library if the dynamic linker has none.
 const OWN_NAME: &[u8] = b"libchase.so";
@@ -49,20 +48,10 @@ struct DebugList {
 #[derive(Clone, Copy)]
 pub(crate) struct Object {
     map: *const LinkMap,
-    pub(crate) image: Image,
-    pub(crate) path: &'static [u8],
-    pub(crate) namespace: u32,
-    pub(crate) flags: u32,
-    pub(crate) loaded: bool,
+    searched: Loaded,
     seen: bool,
-    /// Whether it is in the scope that every object of the namespace searches.
-    pub(crate) global: bool,
     /// Whether it is, or contains, a sanitizer's run-time library.
     pub(crate) is_sanitizer: bool,
-    /// Whether it is this library, or another copy of it.
-    pub(crate) is_chase: bool,
-    /// The object whose loading loaded this one.
-    pub(crate) root: u32,
     /// Whether its chunk is in the recording and its slots are patched.
     pub(crate) described: bool,
     /// How many chunks it has had.
@@ -77,17 +66,23 @@ pub(crate) struct Object {
     pub(crate) record: *mut chase_format::layout::ObjectRecord,
     /// Whether its names are in the index.
     indexed: bool,
-    /// Whether the index also has names of an earlier image with the same number.
-    returned: bool,
+}
+
+impl Deref for Object {
+    type Target = Loaded;
+
+    fn deref(&self) -> &Loaded {
+        &self.searched
+    }
+}
+
+impl DerefMut for Object {
+    fn deref_mut(&mut self) -> &mut Loaded {
+        &mut self.searched
+    }
 }
 
 impl Object {
-    /// Returns the object's usual name: its soname, or else its file name.
-    pub(crate) fn name(&self) -> &'static [u8] {
-        let soname = self.image.soname();
-        if soname.is_empty() { file_name(self.path) } else { soname }
-    }
-
     /// Returns its chunk's contents; empty if it has none.
     pub(crate) fn description(&self) -> &[u8] {
         let (at, len) = self.description;
@@ -136,10 +131,6 @@ impl Object {
             unsafe { (*self.record).unload_ticks = 0 };
         }
     }
-
-    fn is_named(&self, needed: &[u8]) -> bool {
-        self.image.soname() == needed || self.path == needed || file_name(self.path) == needed
-    }
 }
 
 /// All objects that were ever loaded.
@@ -152,7 +143,8 @@ pub(crate) struct Objects {
     range_count: usize,
     /// The vDSO, which is in the list but in no scope.
     vdso: usize,
-    executable_path: &'static [u8],
+    executable: Option<Image>,
+    pub(crate) executable_path: &'static [u8],
     /// Index of the names of all objects; may be empty.
     index: Index,
     /// The dependencies of the object that was last looked up for.
@@ -168,6 +160,7 @@ impl Objects {
             ranges: ptr::null_mut(),
             range_count: 0,
             vdso: 0,
+            executable: None,
             executable_path: b"",
             index: Index::new(),
             dependencies: Dependencies::UNKNOWN,
@@ -176,12 +169,11 @@ impl Objects {
 
     /// Prepares for reading the list that the executable's image points to. Returns false if it points to none, or if
     /// there is no memory.
-    pub(crate) fn open(&mut self, executable: &Image, vdso: usize, path: &'static [u8]) -> bool {
+    pub(crate) fn open(&mut self, executable: Image, vdso: usize, path: &'static [u8]) -> bool {
         // (An attempt that failed may have left some, and the memory for them.)
         (self.count, self.range_count) = (0, 0);
         self.list = ptr::with_exposed_provenance(executable.debug_address());
-        self.vdso = vdso;
-        self.executable_path = path;
+        (self.executable, self.executable_path, self.vdso) = (Some(executable), path, vdso);
         if self.objects.is_null() {
             let objects_len = OBJECTS * size_of::<Object>();
             let ranges_len = OBJECTS * size_of::<(usize, usize, u32)>();
@@ -264,8 +256,8 @@ impl Objects {
 
     /// Reads the list: adds new objects, and marks those that are gone as unloaded. Returns how many could not be
     /// read. The caller makes sure that the list doesn't change meanwhile.
-    pub(crate) fn refresh(&mut self, executable: &Image, new_flags: u32, global: bool) -> u64 {
-        self.dependencies.root = NONE;
+    pub(crate) fn refresh(&mut self, new_flags: u32, global: bool) -> u64 {
+        self.dependencies = Dependencies::UNKNOWN;
         let mut unreadable = 0;
         self.all_mut().iter_mut().for_each(|object| object.seen = false);
         for (namespace, list) in self.lists().enumerate() {
@@ -273,13 +265,8 @@ impl Objects {
             unsafe {
                 let mut map = (*list).first;
                 while !map.is_null() {
-                    unreadable += u64::from(!self.add_or_update(
-                        map,
-                        executable,
-                        namespace as u32,
-                        new_flags,
-                        global,
-                    ));
+                    let is_known = self.add_or_update(map, namespace as u32, new_flags, global);
+                    unreadable += u64::from(!is_known);
                     map = (*map).next;
                 }
             }
@@ -287,28 +274,15 @@ impl Objects {
         for object in self.all_mut().iter_mut().filter(|object| object.loaded && !object.seen) {
             object.retire();
         }
-        self.forget_lost_roots();
+        forget_lost_roots(self.all_mut());
         self.sort_ranges();
         unreadable
-    }
-
-    /// Objects that outlive the one that they were loaded for, or were only taken to be loaded for it, are on their own: what is not
-    /// loaded can't be read.
-    fn forget_lost_roots(&mut self) {
-        for id in 0..self.count as u32 {
-            let root = self.get(id).filter(|object| object.loaded).map(|object| object.root);
-            let is_lost = root.and_then(|root| self.get(root)).is_some_and(|root| !root.loaded);
-            if let Some(object) = self.get_mut(id).filter(|_| is_lost) {
-                object.root = id;
-            }
-        }
     }
 
     /// Adds or updates the object of one entry of the list. Returns false if it can't be read.
     unsafe fn add_or_update(
         &mut self,
         map: *const LinkMap,
-        executable: &Image,
         namespace: u32,
         new_flags: u32,
         global: bool,
@@ -318,9 +292,10 @@ impl Objects {
         if self.is_still_loaded(map, entry) {
             return true;
         }
-        let is_executable = entry.dynamic == executable.dynamic_address();
+        let executable = self.executable.filter(|it| it.dynamic_address() == entry.dynamic);
+        let is_executable = executable.is_some();
         let image = if is_executable {
-            Some(*executable)
+            executable
         } else if entry.bias == self.vdso || !is_mapped(entry.bias) {
             return entry.bias == self.vdso;
         } else {
@@ -331,55 +306,44 @@ impl Objects {
         if self.count == OBJECTS {
             return false;
         }
-        let own = crate::stubs::stub(0);
-        let mut flags = new_flags;
-        if is_executable {
-            flags |= OBJECT_EXECUTABLE;
-            if image.bias() == 0 {
-                flags |= OBJECT_FIXED;
-            }
-        }
-        if image.contains(own) {
-            flags |= OBJECT_CHASE;
-        }
-        // If attached, this library was loaded from a file descriptor, so its path is meaningless.
-        let is_nameless = flags & OBJECT_CHASE != 0 && is_late();
-        let path = match (is_executable, is_nameless) {
-            (true, _) => self.executable_path,
-            (false, true) => OWN_NAME,
-            (false, false) => c_bytes(entry.name),
+        let is_own = image.contains(crate::stubs::stub(0));
+        let path = match () {
+            () if is_executable => self.executable_path,
+            // If attached, this library was loaded from a file descriptor, so its path is meaningless.
+            () if is_own && is_late() => OWN_NAME,
+            () => c_bytes(entry.name),
         };
-        let id = self.count as u32;
         let root = self.root_of_new(namespace, new_flags);
+        let is_same = |it: &Object| !it.loaded && it.path == path && it.namespace == namespace;
+        let before = self.all().iter().position(is_same);
+        let id = before.unwrap_or(self.count);
         // An object that is loaded again keeps its number and its slots.
-        let before = self
-            .all()
-            .iter()
-            .position(|other| !other.loaded && other.path == path && other.namespace == namespace);
-        let id = before.map_or(id, |id| id as u32);
-        let (first_slot, slot_count, chunks, description, record, path) = match self.get(id) {
-            Some(other) => (
-                other.first_slot,
-                other.slot_count,
-                other.chunks,
-                other.description,
-                other.record,
-                other.path,
-            ),
+        let (first_slot, slot_count, chunks, description, record, path) = match self.all().get(id) {
+            Some(it) => {
+                (it.first_slot, it.slot_count, it.chunks, it.description, it.record, it.path)
+            }
             None => (NONE, 0, 0, (0, 0), ptr::null_mut(), pages::keep(path)),
         };
-        let object = Object {
-            map,
+        let flag = |is_set, flag| if is_set { flag } else { 0 };
+        let searched = Loaded {
             image,
             path,
             namespace,
-            flags,
+            flags: new_flags
+                | flag(is_executable, OBJECT_EXECUTABLE)
+                | flag(is_executable && image.bias() == 0, OBJECT_FIXED)
+                | flag(is_own, OBJECT_CHASE),
             loaded: true,
+            global: global || new_flags & OBJECT_DLOPENED == 0,
+            is_chase: is_chase(&image),
+            root: root.unwrap_or(id as u32),
+            returned: before.is_some(),
+        };
+        let object = Object {
+            map,
+            searched,
             seen: true,
             is_sanitizer: has_sanitizer(&image),
-            is_chase: is_chase(&image),
-            global: global || new_flags & OBJECT_DLOPENED == 0,
-            root: if root as usize == self.count { id } else { root },
             described: false,
             chunks,
             first_slot,
@@ -388,11 +352,10 @@ impl Objects {
             description,
             record,
             indexed: false,
-            returned: before.is_some(),
         };
         // SAFETY: there is room, and the entry is not in use.
-        unsafe { self.objects.add(id as usize).write(object) };
-        self.count = self.count.max(id as usize + 1);
+        unsafe { self.objects.add(id).write(object) };
+        self.count = self.count.max(id + 1);
         true
     }
 
@@ -413,9 +376,9 @@ impl Objects {
         object.seen
     }
 
-    /// Returns the object whose loading loads the one that is added next, perhaps that one itself. (The list has the object that
-    /// `dlopen` was called for first, then its dependencies.)
-    fn root_of_new(&self, namespace: u32, new_flags: u32) -> u32 {
+    /// Returns the object whose loading loads the one that is added next; `None` if it is that one itself. (The list has the object
+    /// that `dlopen` was called for first, then its dependencies.)
+    fn root_of_new(&self, namespace: u32, new_flags: u32) -> Option<u32> {
         let is_loaded_with = |last: &&Object| {
             new_flags & last.flags & OBJECT_DLOPENED != 0
                 && last.seen
@@ -423,7 +386,7 @@ impl Objects {
                 && last.namespace == namespace
                 && !last.described
         };
-        self.all().last().filter(is_loaded_with).map_or(self.count as u32, |last| last.root)
+        self.all().last().filter(is_loaded_with).map(|last| last.root)
     }
 
     /// Sorts the address ranges.

@@ -8,13 +8,12 @@ use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use chase_format::layout::{
-    ChunkKind, ClockPair, END_EXEC, END_EXIT, EXTENSION, Header, ORIGIN_FORK, PAGE, READER_MIN,
+    ChunkKind, ClockPair, END_EXEC, END_EXIT, Header, ORIGIN_FORK, PAGE, READER_MIN,
     READER_MIN_OF_SITES, VERSION,
 };
 
 use self::fork::{after_fork_in_child, after_fork_in_parent, before_fork};
 pub(crate) use self::fork::{catch_up, notice_fork};
-use crate::companion::Told;
 use crate::lock::{Fork, Held, Lock};
 use crate::recording::Refused;
 use crate::sampling::Cost;
@@ -23,8 +22,10 @@ use crate::{
     arch, clock, companion, cost, fork_word, loading, marks, recording, sampling, sites, sys,
     thread,
 };
+use chase_logic::config::Told;
 use chase_logic::proc::process_start;
-use chase_logic::text::{Text, file_name};
+use chase_logic::recordings::set_path;
+use chase_logic::text::Text;
 
 /// What is known of the process since its start, for its recording and those of its children.
 pub(crate) struct Process {
@@ -55,6 +56,20 @@ impl Process {
         self.executable.clear();
         self.meta.clear();
         self.session = None;
+    }
+
+    /// Adds an entry to what is stored of the process in its recordings.
+    pub(crate) fn note(&mut self, key: &[u8], value: &[u8]) {
+        self.meta.push(key).push(b"\0").push(value).push(b"\0");
+    }
+
+    /// The same, also in the recording that is open.
+    pub(crate) fn note_in_recording(&mut self, key: &[u8], value: &[u8]) {
+        let before = self.meta.as_bytes().len();
+        self.note(key, value);
+        let _signals = SignalsBlocked::new();
+        let entry = self.meta.as_bytes().get(before..).unwrap_or(&[]);
+        recording::write_chunk(ChunkKind::Meta, entry);
     }
 }
 
@@ -127,13 +142,8 @@ pub(crate) fn open_recording(this: &mut Process, origin: u32) -> Result<(), Refu
     const MOST_IMAGES: u64 = 10_000;
     for number in 0..MOST_IMAGES {
         let path = &mut this.path;
-        path.clear();
-        path.push(this.directory.as_bytes()).push(b"/").push(file_name(this.executable.as_bytes()));
-        path.push(b".").push_number(u64::from(pid));
-        if number > 0 {
-            path.push(b".").push_number(number);
-        }
-        path.push(b".").push(EXTENSION.as_bytes());
+        let (directory, executable) = (this.directory.as_bytes(), this.executable.as_bytes());
+        set_path(path, directory, executable, pid, number);
         if path.is_cut() {
             return Err(Refused {
                 doing: "the recording's path is too long",
@@ -173,25 +183,16 @@ type RegisterAtFork =
 /// Registers handlers of forks and of the exit. As the first to be registered, chase's handlers run before all others
 /// in a fork's child, and after all others at the exit.
 pub(crate) fn watch_process() {
-    let (on_exit, at_fork) = (loading::find(c"on_exit"), loading::find(c"__register_atfork"));
-    if on_exit != 0 {
-        // SAFETY: the function is the C library's, of this type.
-        let on_exit: OnExit = unsafe { core::mem::transmute(on_exit) };
-        // SAFETY: as above; the handler stays loaded.
-        unsafe { on_exit(exited, core::ptr::null_mut()) };
-    }
-    if at_fork != 0 {
-        // SAFETY: the function is the C library's, of this type.
-        let at_fork: RegisterAtFork = unsafe { core::mem::transmute(at_fork) };
-        // SAFETY: as above; the last argument names the object that the handlers are in.
-        unsafe {
-            at_fork(
-                before_fork,
-                after_fork_in_parent,
-                after_fork_in_child,
-                (&raw const PROCESS).cast(),
-            )
-        };
+    let own = (&raw const PROCESS).cast();
+    // SAFETY: the functions are the C library's, of these types. The handlers stay loaded; the last argument names the
+    // object that they are in.
+    unsafe {
+        if let Some(on_exit) = loading::function::<OnExit>(c"on_exit", None) {
+            on_exit(exited, ptr::null_mut());
+        }
+        if let Some(at_fork) = loading::function::<RegisterAtFork>(c"__register_atfork", None) {
+            at_fork(before_fork, after_fork_in_parent, after_fork_in_child, own);
+        }
     }
 }
 

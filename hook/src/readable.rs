@@ -80,15 +80,10 @@ pub(crate) fn can_read(address: usize) -> bool {
 
 /// The same; where the kernel's answers can't be used, looks it up in `/proc/self/maps`, which takes long.
 pub(crate) fn is_mapped(address: usize) -> bool {
-    if answers() != WRONG {
-        return can_read(address);
+    match answers() {
+        WRONG => maps::any_line(c"/proc/self/maps", |line| holds(line, address)),
+        _ => can_read(address),
     }
-    let mut is_found = false;
-    maps::for_each_line(c"/proc/self/maps", |line| {
-        is_found = holds(line, address);
-        is_found
-    });
-    is_found
 }
 
 /// Reads words, and remembers which pages are readable. Must be short-lived, since pages may be unmapped.

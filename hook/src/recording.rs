@@ -372,16 +372,15 @@ pub(crate) fn confine() {
 /// Returns an empty thread record and its number; `None` if there is no room. Signals are blocked.
 pub(crate) fn thread_record() -> Option<(*mut ThreadRecord, u32)> {
     let state = &mut *RECORDING.hold();
-    let record = match state.threads.next() {
-        Some(record) => record,
-        None => {
-            let chunk = append(state, ChunkKind::Threads, NONE, PAGE)?;
-            if let Some(free) = state.first_threads.iter_mut().find(|place| place.is_none()) {
-                *free = Some(chunk);
-            }
-            state.threads.enter(chunk)
+    let mut threads = state.threads;
+    let record = threads.next(|| {
+        let chunk = append(state, ChunkKind::Threads, NONE, PAGE)?;
+        if let Some(free) = state.first_threads.iter_mut().find(|place| place.is_none()) {
+            *free = Some(chunk);
         }
-    };
+        Some(chunk)
+    })?;
+    state.threads = threads;
     let index = state.thread_count;
     state.thread_count += 1;
     Some((record, index))
@@ -417,13 +416,10 @@ pub(crate) fn note_names() {
 /// blocked.
 pub(crate) fn origin_record() -> Option<*mut OriginRecord> {
     let state = &mut *RECORDING.hold();
-    Some(match state.origins.next() {
-        Some(record) => record,
-        None => {
-            let chunk = append(state, ChunkKind::Origins, NONE, 4 * PAGE)?;
-            state.origins.enter(chunk)
-        }
-    })
+    let mut origins = state.origins;
+    let record = origins.next(|| append(state, ChunkKind::Origins, NONE, 4 * PAGE));
+    state.origins = origins;
+    record
 }
 
 /// Appends a chunk that holds `contents`; returns false if there is no room. Signals are blocked.

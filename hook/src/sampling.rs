@@ -42,7 +42,8 @@ pub(crate) use self::prepare::{prepare_counted, prepare_framed, prepare_samples}
 pub(crate) use self::record::record;
 use crate::counts::store_uncredited;
 use crate::thread::{self, are_several};
-use crate::traits::{EVERY_CALL, LOCK, PURE, has};
+use crate::traits::has;
+use chase_logic::traits::{EVERY_CALL, LOCK, PURE};
 
 /// Samples between two choices of the block's length.
 pub(crate) const SAMPLES_PER_CHOICE: u32 = 16;

@@ -107,9 +107,8 @@ fn add(slot: u32, address: usize) -> u32 {
 
 /// Writes the record of a place. Returns false if there is no room.
 fn write(records: &mut Records<SiteRecord, PAGE>, at: usize, slot: u32, address: usize) -> bool {
-    let chunk = || recording::chunk(ChunkKind::Sites, NONE, PAGE);
-    let record = records.next().or_else(|| chunk().map(|chunk| records.enter(chunk)));
-    let Some(record) = record else { return false };
+    let more = || recording::chunk(ChunkKind::Sites, NONE, PAGE);
+    let Some(record) = records.next(more) else { return false };
     // SAFETY: the chunk has room for it, and nobody else writes there.
     unsafe {
         ptr::write(

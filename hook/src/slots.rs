@@ -18,13 +18,15 @@ use self::entries::{Entries, read_entry};
 use self::imports::{Import, Uses, Verdict, verdict_on};
 use self::memory::{Memory, Patches};
 use crate::abi::{SPECIAL_STUBS, STUBS};
-use crate::objects::{Hashes, Object, Objects};
+use crate::arch::prefetch;
+use crate::objects::{Object, Objects};
 use crate::recording::Lost;
 use crate::{arguments, clock, images, recording, stubs, traits};
 use chase_logic::config::Config;
 use chase_logic::description::{Contents, Description, Size, is_unchanged};
 use chase_logic::elf::ImportVersions;
 use chase_logic::kinds::Kind;
+use chase_logic::scopes::Hashes;
 
 pub(crate) use self::first_call::watched_target;
 pub(crate) use self::originals::{keep_originals, restore};
@@ -166,7 +168,7 @@ impl Slots {
         let mut hashes = Hashes::NONE;
         let mut special_count = self.special_count;
         for (at, relocation) in object.image.relocations().enumerate() {
-            objects.look_ahead(&object.image, at, &mut hashes);
+            objects.scopes().look_ahead(&object.image, at, &mut hashes, prefetch);
             match verdict_on(objects, id, relocation, config, &uses, &mut versions) {
                 Verdict::Ignore => {}
                 Verdict::NotReady => return false,

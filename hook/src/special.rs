@@ -20,6 +20,8 @@ use crate::thread_life::{Plan, current_or_adopt, prepare};
 use crate::{clock, loading, process, recording, sampling, slots, sys, traits};
 use chase_logic::kinds::Kind;
 use chase_logic::memory::Memory;
+use chase_logic::rights::{Loss, departs, loss_by};
+use chase_logic::traits::LEFT_OUT;
 
 /// The registers that hold arguments, as saved by the assembly.
 #[repr(C)]
@@ -61,7 +63,7 @@ pub(crate) unsafe extern "C" fn enter(arguments: *mut Arguments) -> u32 {
         return JUMP;
     }
     let sp = &raw const arguments.return_address as usize;
-    let is_left_out = traits::has(slot, traits::LEFT_OUT);
+    let is_left_out = traits::has(slot, LEFT_OUT);
     let timed = match current_or_adopt() {
         Some(thread) if thread.is_busy() => {
             if !is_left_out {
@@ -186,7 +188,7 @@ fn prepare_call(
             true
         }
     };
-    if traits::has(slot, traits::LEFT_OUT) {
+    if traits::has(slot, LEFT_OUT) {
         return false;
     }
     if !timed {
@@ -264,26 +266,14 @@ fn count_without_frame(thread: &Thread, kind: Kind, sp: usize, slot: u32) {
 }
 
 /// Confines the recording if the process is about to give up the right to some system calls, and perhaps to the
-/// clock. (A call that only tests whether the kernel supports filters passes none.)
+/// clock.
 fn confine_if_asked(kind: Kind, arguments: &Arguments) {
-    const PR_SET_TSC: i32 = 26;
-    let (option, mode, filter) = match kind {
-        // The operations of this system call are the modes, numbered from 0.
-        Kind::System if arguments.rdi as i64 == libc::SYS_seccomp => {
-            (libc::PR_SET_SECCOMP, (arguments.rsi as u32).wrapping_add(1), arguments.rcx)
-        }
-        Kind::Control => (arguments.rdi as i32, arguments.rsi as u32, arguments.rdx),
-        _ => return,
-    };
-    let without_clock = match (option, mode) {
-        (PR_SET_TSC, _) | (libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_STRICT) => true,
-        (libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER) if filter != 0 => false,
-        _ => return,
-    };
+    let Arguments { rdi, rsi, rdx, rcx, .. } = *arguments;
+    let Some(loss) = loss_by(kind, [rdi, rsi, rdx, rcx]) else { return };
     // A child of `vfork` gives up nothing of its parent's.
     if process::is_own() {
         // A filter may forbid the clock's system call, since programs read the clock without one.
-        process::confine(without_clock || !clock::is_time_stamp());
+        process::confine(loss == Loss::Clock || !clock::is_time_stamp());
     } else {
         sys::confine_child();
     }
@@ -291,21 +281,7 @@ fn confine_if_asked(kind: Kind, arguments: &Arguments) {
 
 /// Lengthens the recording's file before the process may have to leave it behind.
 fn lengthen_if_departing(kind: Kind, arguments: &Arguments) {
-    const CALLS: [i64; 7] = [
-        libc::SYS_setuid,
-        libc::SYS_setreuid,
-        libc::SYS_setresuid,
-        libc::SYS_chroot,
-        libc::SYS_pivot_root,
-        libc::SYS_setns,
-        libc::SYS_unshare,
-    ];
-    let departs = match kind {
-        Kind::Depart => true,
-        Kind::System => CALLS.contains(&(arguments.rdi as i64)),
-        _ => false,
-    };
-    if departs && process::is_own() {
+    if departs(kind, arguments.rdi) && process::is_own() {
         recording::lengthen_ahead();
     }
 }

@@ -12,38 +12,31 @@ use core::ffi::CStr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use chase_format::boot;
-use chase_format::layout::{ChunkKind, EXTENSION, ORIGIN_EXEC, TIMING_ALL, TIMING_COUNT};
+use chase_format::layout::{ORIGIN_EXEC, TIMING_ALL, TIMING_COUNT};
 
 use self::directories::make_directories;
 use crate::arch::{find_words, is_late};
 use crate::auxiliary::Auxiliary;
-use crate::companion::{Starting, Told};
+use crate::companion::Starting;
 use crate::cost::{self, Spent};
 use crate::process::{self, Process, greet_companion, open_recording, watch_process};
 use crate::recording::Refused;
 use crate::signals::SignalsBlocked;
 use crate::slots::keep_originals;
 use crate::thread::{Origin, Thread, want_events};
-use crate::thread_life::{forget_choices, is_wanted, release, watch_ends};
+use crate::thread_life::{forget_choices, leave_out_unwanted, release, watch_ends};
 use crate::{
     calibrate, clock, companion, loading, pages, recording, sampling, sites, stack, stubs, sys,
     thread,
 };
 use chase_logic::config::{Config, Syscalls};
 use chase_logic::events::{Events, Kept};
-use chase_logic::text::{Text, c_bytes, ends_with_path, file_name};
+use chase_logic::recordings::{directory_led_to, is_recording};
+use chase_logic::text::{Text, c_bytes};
 
 /// Bytes that a long command line leaves to the entries that are added after it.
 const LATER_META: usize = 1024;
 
-/// Printed even if the user asked for no messages: the run is not what was asked for.
-const TIMING_UNKNOWN: &[u8] =
-    b"chase: CHASE_TIMING must be adaptive, all or count; all calls are timed\n";
-const EVENTS_UNKNOWN: &[u8] =
-    b"chase: CHASE_EVENTS must be off, slow, slow:TIME, all, all=OBJECT:FUNCTION, a size like \
-    64MB, first or last, or several of these with commas; what is not known of it is ignored\n";
-const MAX_SIZE_UNKNOWN: &[u8] =
-    b"chase: CHASE_MAX_SIZE must be a size like 64MB; the recording has no limit\n";
 const NO_ROOM: &[u8] =
     b"chase: nothing is recorded: the dynamic linker has no room for it, as in programs with LD_AUDIT set\n";
 const DEFAULT_OUTPUT: &[u8] = b"chase.data";
@@ -125,7 +118,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
     if own.is_some() {
         core::mem::forget(starting);
     }
-    watch_ends(loading::find);
+    watch_ends();
     let Some(main) = thread::register(&Origin::MAIN) else { return };
     calibrate::prepare();
     watch_process();
@@ -141,14 +134,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
 }
 
 fn say_recording(config: &Config, this: &Process) {
-    let not_understood = [
-        (config.timing_is_unknown, TIMING_UNKNOWN),
-        (config.events.is_unknown, EVENTS_UNKNOWN),
-        (config.max_size_is_unknown, MAX_SIZE_UNKNOWN),
-    ];
-    for (_, text) in not_understood.into_iter().filter(|(is_unknown, _)| *is_unknown) {
-        sys::write_stderr(text);
-    }
+    config.not_understood().for_each(sys::write_stderr);
     if config.verbose {
         for part in [b"chase: recording to ", this.path.as_bytes(), b"\n"] {
             sys::write_stderr(part);
@@ -161,21 +147,10 @@ fn keep_events(this: &mut Process, events: &Events, max_size: u64) {
     // Events must not use up the room that the sums of all calls need.
     let share = if max_size == 0 { u64::MAX } else { max_size / 4 };
     let bytes = events.bytes.min(share);
-    let mut entry = Text::<128>::new();
-    entry.push(b"events\0");
-    if events.kept == Kept::Off {
-        entry.push(b"off");
-    } else {
+    if events.kept != Kept::Off {
         want_events(events, bytes);
-        entry.push_number(events.limit_ns).push(b" ns, ");
-        entry.push(if events.keeps_first { b"first " } else { b"last " });
-        entry.push_number(bytes).push(b" bytes");
-        entry.push(if events.has_chosen { b", some functions wholly" } else { b"" });
     }
-    entry.push(b"\0");
-    this.meta.push(entry.as_bytes());
-    let _signals = SignalsBlocked::new();
-    recording::write_chunk(ChunkKind::Meta, entry.as_bytes());
+    this.note_in_recording(b"events", events.described(bytes).as_bytes());
 }
 
 /// How far the process was prepared by attaching to it, which may fail halfway and be tried again.
@@ -188,11 +163,11 @@ const WATCHED: u32 = 2;
 const HOOKED: u32 = 3;
 
 /// Begins to record a process that runs already, perhaps one that chase has left before. Called by a thread that is
-/// not the program's, while the program's threads are stopped. `attached` is stored in the recording.
+/// not the program's, while the program's threads are stopped.
 ///
 /// # Errors
 /// Returns the reason why nothing is recorded.
-fn begin_late(config: Config, auxiliary: Auxiliary, attached: &[u8]) -> Result<(), Refused> {
+fn begin_late(config: Config, auxiliary: Auxiliary) -> Result<(), Refused> {
     let cannot = |doing| Refused { doing, errno: 0 };
     if recording::is_open() {
         return Err(cannot("it is recorded already"));
@@ -226,12 +201,11 @@ fn begin_late(config: Config, auxiliary: Auxiliary, attached: &[u8]) -> Result<(
             crate::arguments::forget();
         }
     }
-    let attached = after_name(attached, b"CHASE_ATTACHED");
-    let own = open_late(this, &config, &Late { key: b"attached", value: attached })?;
+    let own = open_late(this, &config, b"attached", config.attached)?;
     // (This thread does nothing but chase's work, up to its end.)
     core::mem::forget(own);
     if stage < WATCHED {
-        watch_ends(loading::find);
+        watch_ends();
         watch_process();
         STAGE.store(WATCHED, Ordering::Relaxed);
     }
@@ -256,24 +230,20 @@ fn begin_late(config: Config, auxiliary: Auxiliary, attached: &[u8]) -> Result<(
     Ok(())
 }
 
-/// How a process came to be recorded that has run for a while, for the recording.
-struct Late<'a> {
-    key: &'a [u8],
-    value: &'a [u8],
-}
-
-/// Opens the recording of a process that has run for a while, as [`open`] does.
+/// Opens the recording of a process that has run for a while, as [`open`] does. `key` and `value` say how that came, for the
+/// recording.
 fn open_late(
     this: &mut Process,
     config: &Config,
-    late: &Late<'_>,
+    key: &[u8],
+    value: &[u8],
 ) -> Result<Option<Starting>, Refused> {
     begin_clock(this);
     let mut buffer = [0u8; 4096];
     let command = sys::read_file(c"/proc/self/cmdline", &mut buffer);
     let command = command.strip_suffix(b"\0").unwrap_or(command);
     fill_meta(this, command.split(|&byte| byte == 0));
-    this.meta.push(late.key).push(b"\0").push(late.value).push(b"\0");
+    this.note(key, value);
     let own = open(this, config)?;
     if own.is_some() {
         companion::watch_all(true);
@@ -287,7 +257,7 @@ fn open(this: &mut Process, config: &Config) -> Result<Option<Starting>, Refused
     find_directory(this, config.output)?;
     recording::limit_to(if config.max_size == 0 { u64::MAX } else { config.max_size });
     open_in_directory(this, config)?;
-    this.told = Told::by(config);
+    this.told = config.told();
     find_companion(this, config)?;
     // This comes before the thread has a record, so that all of its recorded life is watched.
     let own = greet_companion(this).then(Starting::begin);
@@ -295,17 +265,9 @@ fn open(this: &mut Process, config: &Config) -> Result<Option<Starting>, Refused
     Ok(own)
 }
 
-/// Returns what follows `name=` in a list of NUL-terminated strings; empty if it isn't there.
-fn after_name<'a>(texts: &'a [u8], name: &[u8]) -> &'a [u8] {
-    let value = |text: &'a [u8]| text.strip_prefix(name)?.strip_prefix(b"=");
-    texts.split(|&byte| byte == 0).find_map(value).unwrap_or(b"")
-}
-
 fn begin_clock(this: &mut Process) {
-    this.first_pair = {
-        clock::choose();
-        clock::pair()
-    };
+    clock::choose();
+    this.first_pair = clock::pair();
     clock::begin(&this.first_pair);
 }
 
@@ -351,14 +313,6 @@ fn measure_cost(this: &mut Process, thread: &Thread) {
     this.cost.put_into(unsafe { &mut *recording::header() });
 }
 
-/// Leaves a thread out of the recording if it is not to be recorded.
-fn leave_out_unwanted(thread: &Thread, origin: &Origin) {
-    let _signals = SignalsBlocked::new();
-    if !is_wanted(origin) {
-        thread.leave_out();
-    }
-}
-
 fn say_refused(config: &Config, refused: &Refused) {
     let is_said = refused.doing.is_empty();
     if !is_said && (config.verbose || config.syscalls == Syscalls::Require) {
@@ -379,24 +333,13 @@ fn fill_meta<'a>(this: &mut Process, command: impl Iterator<Item = &'a [u8]>) {
         // SAFETY: the kernel ends its names with NUL.
         unsafe { CStr::from_ptr(field.as_ptr()) }.to_bytes()
     };
-    let meta = &mut this.meta;
-    let mut writer = Text::<64>::new();
-    writer.push(b"chase ").push(chase_version::VERSION.as_bytes());
-    let mut entry = |key: &[u8], value: &[u8]| {
-        meta.push(key).push(b"\0").push(value).push(b"\0");
-    };
-    entry(b"executable", this.executable.as_bytes());
-    entry(b"directory", directory);
-    entry(b"host", c_field(&names.nodename));
-    entry(b"kernel", c_field(&names.release));
-    entry(b"writer", writer.as_bytes());
-    meta.push(b"command\0");
-    for (i, argument) in command.enumerate() {
-        let Some(room) = meta.room().checked_sub(LATER_META) else { break };
-        let argument = argument.get(..room).unwrap_or(argument);
-        meta.push(if i > 0 { b"\x1f" } else { b"" }).push(argument);
-    }
-    meta.push(b"\0");
+    this.meta.push(b"executable\0").push(this.executable.as_bytes()).push(b"\0");
+    this.note(b"directory", directory);
+    this.note(b"host", c_field(&names.nodename));
+    this.note(b"kernel", c_field(&names.release));
+    this.meta.push(b"writer\0chase ").push(chase_version::VERSION.as_bytes()).push(b"\0");
+    this.meta.push(b"command\0").push_joined(command, b"\x1f", LATER_META);
+    this.meta.push(b"\0");
 }
 
 /// Determines the absolute path of the directory for recordings. A relative one is first looked for where the parent
@@ -409,15 +352,11 @@ fn find_directory(this: &mut Process, output: &[u8]) -> Result<(), Refused> {
         return Ok(());
     }
     follow::parent_maps(|path| {
-        if !is_recording(path) {
-            return false;
+        let is_found = is_recording(path);
+        if let Some(found) = directory_led_to(path, relative).filter(|_| is_found) {
+            directory.push(found);
         }
-        let name_len = file_name(path).len() + 1;
-        let parent_directory = path.get(..path.len().saturating_sub(name_len)).unwrap_or(b"");
-        if ends_with_path(parent_directory, relative) {
-            directory.push(parent_directory);
-        }
-        true
+        is_found
     });
     if directory.as_bytes().is_empty() {
         let mut buffer = [0u8; 4096];
@@ -430,11 +369,6 @@ fn find_directory(this: &mut Process, output: &[u8]) -> Result<(), Refused> {
         directory.push(current).push(b"/").push(relative);
     }
     Ok(())
-}
-
-/// Whether a path is that of a recording.
-fn is_recording(path: &[u8]) -> bool {
-    file_name(path).strip_suffix(EXTENSION.as_bytes()).is_some_and(|stem| stem.ends_with(b"."))
 }
 
 /// Finds or starts a companion, and stores the outcome in the recording.
@@ -456,14 +390,7 @@ fn find_companion(this: &mut Process, config: &Config) -> Result<(), Refused> {
         thread::start_asking();
     }
     let found = if this.session.is_some() { &b"on"[..] } else { reason.as_bytes() };
-    // Stored for this recording, and for those of this process's forks.
-    let mut entry = Text::<640>::new();
-    entry.push(b"syscalls\0").push(found).push(b"\0");
-    this.meta.push(entry.as_bytes());
-    {
-        let _signals = SignalsBlocked::new();
-        recording::write_chunk(ChunkKind::Meta, entry.as_bytes());
-    }
+    this.note_in_recording(b"syscalls", found);
     let required = wish == Syscalls::Require;
     // (Standard error of a process that is attached to is not ours: the launcher says it.)
     if this.session.is_none() && (config.verbose || required) && !is_late() {

@@ -10,7 +10,6 @@ mod kept;
 mod left_out;
 mod long_calls;
 mod off_cpu;
-mod pending;
 mod ran;
 mod starts;
 
@@ -38,12 +37,12 @@ use crate::stack::Stack;
 use crate::tree::{FIRST_ENTRIES, Tree};
 use crate::{abi, clock, cost, pages, recording, sys};
 use chase_logic::memory::Memory;
+use chase_logic::pending::Pending;
 
 pub(crate) use self::events::{Events, renew as renew_events, want as want_events};
 pub(crate) use self::kept::{discard_copy, keep_copy, restore, uncredited};
 pub(crate) use self::long_calls::{LONG_TICKS, ask_limit, record_texts, set_ask_limit, text_limit};
 pub(crate) use self::off_cpu::{LEAST_COST, is_on as is_asking, start as start_asking};
-pub(crate) use self::pending::Pending;
 pub(crate) use self::starts::{Start, give_back_start, take_start};
 
 /// How many rounds of destructors the C library runs; ours is the last, after all others.
@@ -133,6 +132,7 @@ pub(crate) fn clear_current() {
 }
 
 /// How a thread was created.
+#[derive(Clone, Copy)]
 pub(crate) struct Origin {
     pub(crate) kind: u32,
     pub(crate) start_routine: usize,

@@ -8,7 +8,7 @@ mod found;
 mod python;
 mod start;
 
-pub(crate) use self::choice::{forget_choices, is_wanted};
+pub(crate) use self::choice::{forget_choices, leave_out_unwanted};
 pub(crate) use self::creation::Plan;
 pub(crate) use self::end::{release, watch_ends};
 pub(crate) use self::found::origin as origin_of_found;

@@ -7,53 +7,15 @@ use chase_format::layout::Node;
 use crate::abi::STUBS;
 use crate::node::SLOT_MASK;
 use crate::sites;
-use chase_logic::waits::{Waits, waits_of};
-
-/// All of its calls are timed.
-pub(crate) const EVERY_CALL: u8 = 1 << 0;
-/// It is a special function: its calls are timed even where others are only counted.
-pub(crate) const SPECIAL: u8 = 1 << 1;
-/// It waits for other threads: all of its calls are timed once there are several threads.
-pub(crate) const LOCK: u8 = 1 << 2;
-/// A call of it has called another function.
-pub(crate) const HAS_CHILDREN: u8 = 1 << 3;
-/// It makes no system calls and waits for nothing.
-pub(crate) const PURE: u8 = 1 << 4;
-/// All of its calls are timed, and recorded as events.
-pub(crate) const CHOSEN: u8 = 1 << 5;
-/// None of its calls is recorded; but chase does what a special function asks of it.
-pub(crate) const LEFT_OUT: u8 = 1 << 6;
-
-/// What a recording is to have of a function's calls (`CHASE_LIBS`, `CHASE_EXCLUDE`, `CHASE_EVENTS`).
-#[derive(Clone, Copy)]
-pub(crate) enum Extent {
-    /// Nothing.
-    Nothing,
-    /// Number and times.
-    Calls,
-    /// An event for each.
-    Events,
-}
+use chase_logic::traits::{EVERY_CALL, Extent, HAS_CHILDREN, traits_of};
 
 #[unsafe(link_section = ".bss.large")]
 static TRAITS: [AtomicU8; STUBS] = [const { AtomicU8::new(0) }; STUBS];
 
 /// Sets the traits of a slot by its import's name, before the slot is used.
 pub(crate) fn describe(slot: usize, name: &[u8], is_special: bool, extent: Extent) {
-    let by_extent = match extent {
-        Extent::Nothing => LEFT_OUT,
-        Extent::Calls => 0,
-        Extent::Events => CHOSEN | EVERY_CALL,
-    };
-    let by_kind = if is_special { SPECIAL | EVERY_CALL } else { 0 };
-    let by_name = match waits_of(name) {
-        Some(Waits::Threads) => LOCK,
-        Some(Waits::Anything) => EVERY_CALL,
-        Some(Waits::Nothing) => PURE,
-        None => 0,
-    };
     if let Some(traits) = TRAITS.get(slot) {
-        traits.store(by_extent | by_kind | by_name, Ordering::Relaxed);
+        traits.store(traits_of(name, is_special, extent), Ordering::Relaxed);
     }
 }
 

@@ -63,11 +63,8 @@ pub(crate) struct Tree {
     space: UnsafeCell<NodeSpace>,
     /// Space for rows of arguments; likewise used with signals blocked.
     rows: UnsafeCell<RowSpace>,
-    /// Their total length in units.
-    row_units: Cell<usize>,
     /// The same for rows of texts.
     texts: UnsafeCell<RowSpace>,
-    text_units: Cell<usize>,
     /// Tables of the places that sampled calls are made from; null until they are needed.
     callers: [Cell<*mut CallerRow>; callers::TABLES],
     nodes: Cell<usize>,
@@ -98,9 +95,7 @@ impl Tree {
             root: Cell::new(ptr::null_mut()),
             space: UnsafeCell::new(NodeSpace::none()),
             rows: UnsafeCell::new(RowSpace::none()),
-            row_units: Cell::new(0),
             texts: UnsafeCell::new(RowSpace::none()),
-            text_units: Cell::new(0),
             callers: [const { Cell::new(ptr::null_mut()) }; callers::TABLES],
             nodes: Cell::new(0),
             used: Cell::new(0),
@@ -117,8 +112,6 @@ impl Tree {
         self.table.set(table);
         self.entries.set(FIRST_ENTRIES);
         self.used.set(0);
-        self.row_units.set(0);
-        self.text_units.set(0);
         self.callers.iter().for_each(|table| table.set(ptr::null_mut()));
         // SAFETY: signals are blocked.
         unsafe {

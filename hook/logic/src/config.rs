@@ -6,6 +6,15 @@ use crate::events::{Events, size};
 use crate::session::number;
 use crate::text::{c_bytes, file_name, glob, matches_item};
 
+/// What is said of values that are not known, whatever messages the user wants: the run is not what was asked for.
+const TIMING_UNKNOWN: &[u8] =
+    b"chase: CHASE_TIMING must be adaptive, all or count; all calls are timed\n";
+const EVENTS_UNKNOWN: &[u8] =
+    b"chase: CHASE_EVENTS must be off, slow, slow:TIME, all, all=OBJECT:FUNCTION, a size like \
+    64MB, first or last, or several of these with commas; what is not known of it is ignored\n";
+const MAX_SIZE_UNKNOWN: &[u8] =
+    b"chase: CHASE_MAX_SIZE must be a size like 64MB; the recording has no limit\n";
+
 /// What the environment asks for.
 #[derive(Clone, Copy)]
 pub struct Config {
@@ -27,7 +36,7 @@ pub struct Config {
     /// `CHASE_TIMING`: which calls are timed, `TIMING_*`.
     pub timing: u32,
     /// Whether its value is unknown.
-    pub timing_is_unknown: bool,
+    timing_is_unknown: bool,
     /// `CHASE_SYSCALLS`: whether to look for a companion.
     pub syscalls: Syscalls,
     /// `CHASE_SAMPLE`, which the companion interprets; empty for its default.
@@ -43,9 +52,11 @@ pub struct Config {
     /// `CHASE_MAX_SIZE`: the maximum length of a process's recording in bytes; 0: no limit.
     pub max_size: u64,
     /// Whether its value is unknown.
-    pub max_size_is_unknown: bool,
+    max_size_is_unknown: bool,
     /// `CHASE_UNTIL`: when `chase record` will end the recording, in ns of `CLOCK_MONOTONIC`; 0: never.
     pub until_ns: u64,
+    /// `CHASE_ATTACHED`: when, and by whom, the process was attached to, for the recording; empty if it was not.
+    pub attached: &'static [u8],
     /// `CHASE_VERBOSE`: whether to print where the recording is written, or why there is none.
     pub verbose: bool,
 }
@@ -74,6 +85,17 @@ impl Syscalls {
     }
 }
 
+/// What the companion reports of single system calls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Told {
+    /// Nothing.
+    Nothing,
+    /// All, but not what programs are started with (`CHASE_ARGUMENTS=off`).
+    CallsAlone,
+    /// All.
+    All,
+}
+
 impl Config {
     /// The values for an empty environment.
     pub const DEFAULT: Self = Self {
@@ -95,6 +117,7 @@ impl Config {
         max_size: 0,
         max_size_is_unknown: false,
         until_ns: 0,
+        attached: b"",
         verbose: false,
     };
 
@@ -157,8 +180,30 @@ impl Config {
             self.max_size_is_unknown = !value.is_empty() && self.max_size == 0;
         } else if let Some(value) = value(b"CHASE_UNTIL") {
             self.until_ns = number(value).unwrap_or(0);
+        } else if let Some(value) = value(b"CHASE_ATTACHED") {
+            self.attached = value;
         } else if let Some(value) = value(b"CHASE_VERBOSE") {
             self.verbose = !matches!(value, b"" | b"0");
+        }
+    }
+
+    /// Returns what is to be said of values that are not known.
+    pub fn not_understood(&self) -> impl Iterator<Item = &'static [u8]> {
+        let messages = [
+            (self.timing_is_unknown, TIMING_UNKNOWN),
+            (self.events.is_unknown, EVENTS_UNKNOWN),
+            (self.max_size_is_unknown, MAX_SIZE_UNKNOWN),
+        ];
+        messages.into_iter().filter_map(|(is_unknown, message)| is_unknown.then_some(message))
+    }
+
+    /// Returns what the companion is to report of single system calls.
+    #[must_use]
+    pub fn told(&self) -> Told {
+        match (self.narrate, self.arguments) {
+            (false, _) => Told::Nothing,
+            (true, false) => Told::CallsAlone,
+            (true, true) => Told::All,
         }
     }
 
@@ -264,8 +309,20 @@ mod tests {
     fn what_is_not_known_estimates_nothing() {
         let config = read(&[c"CHASE_TIMING=sometimes", c"CHASE_SYSCALLS=maybe"]);
         assert_eq!(config.timing, TIMING_ALL);
+        assert!(config.not_understood().eq([TIMING_UNKNOWN]));
+        let other = read(&[c"CHASE_EVENTS=maybe", c"CHASE_MAX_SIZE=1"]);
+        assert!(other.not_understood().eq([EVENTS_UNKNOWN, MAX_SIZE_UNKNOWN]));
+        assert_eq!(Config::DEFAULT.not_understood().count(), 0);
         assert!(config.syscalls == Syscalls::Unknown);
         assert_eq!(read(&[c"CHASE_TIMING=count"]).timing, TIMING_COUNT);
+    }
+
+    #[test]
+    fn what_programs_are_started_with_is_told_like_other_arguments() {
+        let told = |variables: &[&'static CStr]| read(variables).told();
+        assert_eq!(told(&[c"CHASE_ARGUMENTS=off"]), Told::Nothing);
+        assert_eq!(told(&[c"CHASE_NARRATE=1"]), Told::All);
+        assert_eq!(told(&[c"CHASE_NARRATE=1", c"CHASE_ARGUMENTS=off"]), Told::CallsAlone);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Parses `CHASE_EVENTS`: which single calls are recorded with their times, and how many.
 
-use crate::text::matches_item;
+use crate::text::{Text, matches_item};
 
 /// The minimum duration of calls that are recorded by default.
 const SLOW_NS: u64 = 100_000;
@@ -47,6 +47,21 @@ impl Events {
         has_chosen: false,
         text: b"",
     };
+
+    /// Returns what a recording says of them, where they have so many bytes.
+    #[must_use]
+    pub fn described(&self, bytes: u64) -> Text<96> {
+        let mut text = Text::new();
+        if self.kept == Kept::Off {
+            text.push(b"off");
+            return text;
+        }
+        text.push_number(self.limit_ns).push(b" ns, ");
+        text.push(if self.keeps_first { b"first " } else { b"last " });
+        text.push_number(bytes).push(b" bytes");
+        text.push(if self.has_chosen { b", some functions wholly" } else { b"" });
+        text
+    }
 
     /// Reads a list such as `slow:1ms,all=libz.so*:deflate,64MB,first`.
     #[must_use]
@@ -148,6 +163,18 @@ mod tests {
         let all = Events::read(b"all,16K");
         assert_eq!((all.kept, all.limit_ns, all.bytes), (Kept::All, 0, 16 << 10));
         assert_eq!(Events::read(b"off").kept, Kept::Off);
+    }
+
+    #[test]
+    fn a_recording_says_what_it_has() {
+        let described = |text| Events::read(text).described(1_000).as_bytes().to_vec();
+        assert_eq!(described(b""), b"100000 ns, last 1000 bytes");
+        assert_eq!(described(b"off,first"), b"off");
+        let longest = Events { limit_ns: u64::MAX, ..Events::read(b"all=:read,first") };
+        let longest = longest.described(u64::MAX);
+        assert!(
+            longest.as_bytes().ends_with(b" bytes, some functions wholly") && !longest.is_cut()
+        );
     }
 
     #[test]

@@ -3,16 +3,42 @@
 use crate::session::number;
 
 /// Calls `f` with each complete line until it returns true; returns how many bytes were used, and whether it did.
-pub fn whole_lines(text: &[u8], f: &mut impl FnMut(&[u8]) -> bool) -> (usize, bool) {
-    let mut used = 0;
-    for line in text.split_inclusive(|&byte| byte == b'\n') {
-        let Some(line) = line.strip_suffix(b"\n") else { break };
-        used += line.len() + 1;
-        if f(line) {
-            return (used, true);
-        }
+fn whole_lines(text: &[u8], f: &mut impl FnMut(&[u8]) -> bool) -> (usize, bool) {
+    let mut rest = text;
+    let mut is_found = false;
+    while !is_found && let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
+        is_found = rest.get(..end).is_some_and(&mut *f);
+        rest = rest.get(end + 1..).unwrap_or(&[]);
     }
-    (used, false)
+    (text.len() - rest.len(), is_found)
+}
+
+/// The length of a buffer for lines with a path.
+const LONGEST_LINE: usize = 4096 + 128;
+
+/// Whether `f` is true of a line of the file of which `read` stores the next bytes, and returns how many; 0 at the end. Calls `f`
+/// with each line until it is. Stops at a line that is longer than a path can be.
+pub fn any_line(
+    mut read: impl FnMut(&mut [u8]) -> usize,
+    mut f: impl FnMut(&[u8]) -> bool,
+) -> bool {
+    let mut buffer = [0; LONGEST_LINE];
+    let mut len = 0;
+    while let Some(free) = buffer.get_mut(len..) {
+        let read = if free.is_empty() { 0 } else { read(free) };
+        len += read;
+        let (used, is_found) = whole_lines(buffer.get(..len).unwrap_or(&[]), &mut f);
+        // The end of the file, or a line longer than the buffer.
+        if is_found || read == 0 && used == 0 {
+            return is_found;
+        }
+        // What follows is the beginning of the next line.
+        if used <= len && len <= LONGEST_LINE {
+            buffer.copy_within(used..len, 0);
+        }
+        len -= used;
+    }
+    false
 }
 
 /// Whether an address is in the mapping that a line of `maps` is about.
@@ -75,6 +101,49 @@ mod tests {
         assert_eq!(whole_lines(b"one\ntw", &mut note), (4, false));
         assert_eq!(whole_lines(b"two\nthree\n", &mut note), (4, true));
         assert_eq!(seen, [&b"one"[..], b"two"]);
+    }
+
+    /// Returns the lines that are seen up to `last`, and whether it is found, where each read gives at most `most` bytes.
+    fn lines_up_to(
+        last: &[u8],
+        text: &[u8],
+        most: usize,
+    ) -> (std::vec::Vec<std::vec::Vec<u8>>, bool) {
+        let (mut at, mut seen) = (0, std::vec::Vec::new());
+        let read = |into: &mut [u8]| {
+            let len = most.min(into.len()).min(text.len() - at);
+            into[..len].copy_from_slice(&text[at..at + len]);
+            at += len;
+            len
+        };
+        let is_found = any_line(read, |line| {
+            seen.push(line.to_vec());
+            line == last
+        });
+        (seen, is_found)
+    }
+
+    #[test]
+    fn lines_are_found_in_whatever_pieces_they_come() {
+        let text: std::vec::Vec<u8> =
+            (0..2_000).flat_map(|i| std::format!("line {i}\n").into_bytes()).collect();
+        for most in [7, 100, LONGEST_LINE, usize::MAX] {
+            let (seen, is_found) = lines_up_to(b"line 1500", &text, most);
+            assert!(is_found && seen.len() == 1_501 && seen[777] == b"line 777");
+            let (seen, is_found) = lines_up_to(b"line", &text, most);
+            assert!(!is_found && seen.len() == 2_000);
+        }
+        // A last line without an end is none.
+        assert_eq!(lines_up_to(b"b", b"a\nb", 9), (std::vec![b"a".to_vec()], false));
+        assert_eq!(lines_up_to(b"", b"", 9), (std::vec![], false));
+    }
+
+    #[test]
+    fn a_line_that_does_not_fit_ends_the_search() {
+        let mut text = b"one\n".to_vec();
+        text.extend(std::iter::repeat_n(b'x', LONGEST_LINE));
+        text.extend(b"\ntwo\n");
+        assert_eq!(lines_up_to(b"two", &text, 1_000), (std::vec![b"one".to_vec()], false));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! function whose address is taken there, and a slot with that target would call itself.
 
 #[cfg(all(test, not(miri)))]
-mod tests;
+pub(crate) mod tests;
 
 use crate::elf::{HIDDEN, Image, SHN_UNDEF, STB_LOCAL, STT_TLS, Symbol, Version};
 use crate::symbol_hash;

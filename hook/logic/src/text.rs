@@ -58,6 +58,24 @@ impl<const N: usize> Text<N> {
         self.push(&[b'0' + (number % 10) as u8])
     }
 
+    /// Appends the parts, with this separator between them, so that `left` more bytes fit. The part that doesn't fit is cut, and
+    /// those after it are left out.
+    pub fn push_joined<'a>(
+        &mut self,
+        parts: impl Iterator<Item = &'a [u8]>,
+        separator: &[u8],
+        left: usize,
+    ) {
+        for (i, part) in parts.enumerate() {
+            let room = self.room().saturating_sub(left + separator.len());
+            if room == 0 {
+                break;
+            }
+            let part = part.get(..room).unwrap_or(part);
+            self.push(if i > 0 { separator } else { b"" }).push(part);
+        }
+    }
+
     /// Returns how many more bytes fit.
     #[must_use]
     pub fn room(&self) -> usize {
@@ -85,6 +103,12 @@ impl<const N: usize> Text<N> {
 /// Returns the last component of a path.
 pub fn file_name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
+}
+
+/// Returns a path up to its last slash; empty if it has none.
+#[must_use]
+pub fn directory_of(path: &[u8]) -> &[u8] {
+    path.get(..path.len() - file_name(path).len()).unwrap_or(&[])
 }
 
 /// Whether `path` ends with the components of `relative`: whether `relative` leads to it from one of the directories that
@@ -182,6 +206,19 @@ mod tests {
     }
 
     #[test]
+    fn parts_are_joined_as_long_as_there_is_room() {
+        let joined = |left| {
+            let mut text = Text::<10>::new();
+            text.push_joined([&b"ab"[..], b"cd", b"ef", b"g"].into_iter(), b" ", left);
+            (text.as_bytes().to_vec(), text.is_cut())
+        };
+        assert_eq!(joined(0), (b"ab cd ef".to_vec(), false));
+        assert_eq!(joined(4), (b"ab cd".to_vec(), false));
+        assert_eq!(joined(5), (b"ab c".to_vec(), false));
+        assert!([9, 10].iter().all(|&left| joined(left).0.is_empty()));
+    }
+
+    #[test]
     fn numbers_are_decimal() {
         for number in [0, 9, 10, 12_345, u64::MAX] {
             let mut text = Text::<24>::new();
@@ -259,5 +296,7 @@ mod tests {
         assert_eq!(file_name(b"/a/b.so"), b"b.so");
         assert_eq!(file_name(b"b.so"), b"b.so");
         assert_eq!(file_name(b"/a/"), b"");
+        let directories = [&b"/a/b.so"[..], b"b.so", b"/a/", b"/b.so", b""].map(directory_of);
+        assert_eq!(directories, [&b"/a/"[..], b"", b"/a/", b"/", b""]);
     }
 }

@@ -8,7 +8,7 @@ use chase_format::layout::{INHERITED, Node};
 use crate::abi::{AT_ZERO, DEAD, FRAME, FREE, Frame, MOVED, SEGMENT, WRAPPED, segment_of};
 use crate::arch::{OwnCounter, add_to_own};
 use crate::frames::return_from_set_aside;
-use crate::node::{SLOT_MASK, add_calls, add_unwound, is_sampled, samples_of, subtract_call};
+use crate::node::{SLOT_MASK, add_calls, add_untimed_call, is_sampled, samples_of, subtract_call};
 use crate::recording::Lost;
 use crate::sampling::{self, Choice};
 use crate::segments::is_set_aside;
@@ -175,10 +175,7 @@ unsafe fn enter_frame(
         if weight == 0 {
             // Counted, but not open: the function is called without a frame.
             // SAFETY: the node is this thread's.
-            unsafe {
-                add_calls(node, 1);
-                add_unwound(node);
-            }
+            unsafe { add_untimed_call(node) };
         }
         return ptr::null_mut();
     }
@@ -420,10 +417,7 @@ fn count_call_of_other_thread(node: *const Node) {
         return recording::unseen(Lost::CallWithoutSpace);
     }
     // SAFETY: the node is this thread's.
-    unsafe {
-        add_calls(node, 1);
-        add_unwound(node);
-    }
+    unsafe { add_untimed_call(node) };
 }
 
 /// Returns a frame whose call returned on this thread to its owner, another thread. Returns false if the owner has set it aside

@@ -1,9 +1,10 @@
 //! The open library calls around a call, and the place that a call is made from.
 
-use chase_format::layout::Node;
+use chase_format::layout::{LONG_CALLS, Node};
 
 use super::sp_of;
 use crate::abi::MOVED;
+use crate::node::reference;
 use crate::sites;
 use crate::stubs::is_exit;
 use crate::thread::Thread;
@@ -19,14 +20,9 @@ impl Thread {
     /// The node is this thread's.
     #[inline]
     pub(crate) unsafe fn note_caller(&self, node: *mut Node, return_address: usize, weight: u32) {
-        if self.is_busy() || weight == 0 || sites::are_on() {
-            return;
-        }
-        let address = if is_exit(return_address) { 0 } else { return_address as u64 };
-        // SAFETY: the caller vouches for the node.
-        if unsafe { self.tree.note_caller(node, address, weight) } {
-            // That may take long itself, which must not be attributed to the next long call.
-            self.ask_between();
+        if weight > 0 {
+            // SAFETY: the caller vouches for the node.
+            unsafe { self.note_place(reference(node), return_address, u64::from(weight)) };
         }
     }
 
@@ -40,12 +36,23 @@ impl Thread {
         return_address: usize,
         ticks: u64,
     ) {
+        // SAFETY: the caller vouches for the node.
+        unsafe { self.note_place(reference(node) | LONG_CALLS, return_address, ticks) };
+    }
+
+    /// Adds a call to those that return to the same address, as [`note_caller`](crate::tree::Tree::note_caller) says.
+    ///
+    /// # Safety
+    /// The node is this thread's.
+    #[inline]
+    unsafe fn note_place(&self, node_ref: u32, return_address: usize, more: u64) {
         if self.is_busy() || sites::are_on() {
             return;
         }
         let address = if is_exit(return_address) { 0 } else { return_address as u64 };
         // SAFETY: the caller vouches for the node.
-        if unsafe { self.tree.note_long_caller(node, address, ticks) } {
+        if unsafe { self.tree.note_caller(node_ref, address, more) } {
+            // That may take long itself, which must not be attributed to the next long call.
             self.ask_between();
         }
     }

@@ -58,8 +58,8 @@ pub(crate) fn find_real() {
     // (This lock is held at a fork, so that the other is free in the child.)
     let _loading = LOADING.hold();
     let mut objects = UNRECORDED.hold();
-    if objects.open(&executable, auxiliary.vdso, b"") {
-        objects.refresh(&executable, 0, true);
+    if objects.open(executable, auxiliary.vdso, b"") {
+        objects.refresh(0, true);
         find_real_in(&objects);
     }
 }

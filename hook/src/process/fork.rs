@@ -9,7 +9,7 @@ use crate::frames::OpenCalls;
 use crate::lock::{Fork, Lock, own_number, was_taken_from_fork};
 use crate::recording::Lost;
 use crate::signals::SignalsBlocked;
-use crate::thread::{Origin, Pending, Thread, clear_current};
+use crate::thread::{Origin, Thread, clear_current};
 use crate::{
     companion, counts, fork_word, loading, marks, pages, recording, segments, sites, sys, thread,
 };
@@ -179,7 +179,7 @@ pub(crate) fn catch_up(thread: &Thread, sp: usize) {
         thread::discard_copy();
         notice_fork();
         if pending.load_sp != 0 {
-            thread.defer(Pending { fork: false, ..pending });
+            thread.defer(pending.with_fork(false));
         }
     }
     loading::catch_up(thread, sp);

@@ -5,6 +5,7 @@ use core::marker::PhantomData;
 use chase_format::writer::{Chunk, records_per_chunk};
 
 /// Chunks of `LEN` bytes.
+#[derive(Clone, Copy)]
 pub(crate) struct Records<T, const LEN: usize> {
     chunk: Option<Chunk>,
     used: usize,
@@ -16,17 +17,15 @@ impl<T, const LEN: usize> Records<T, LEN> {
     pub(crate) const PER_CHUNK: usize = records_per_chunk(LEN, size_of::<T>());
     pub(crate) const NONE: Self = Self { chunk: None, used: 0, record: PhantomData };
 
-    /// Returns the next record, which is zero; `None` if there is no chunk with room for it: see [`Records::enter`].
-    pub(crate) fn next(&mut self) -> Option<*mut T> {
-        let chunk = self.chunk.filter(|_| self.used < Self::PER_CHUNK)?;
+    /// Returns the next record, which is zero. If no chunk has room for it, continues in one that `more` makes, and of which all
+    /// records can be read from then on; returns `None` if there is none.
+    pub(crate) fn next(&mut self, more: impl FnOnce() -> Option<Chunk>) -> Option<*mut T> {
+        if self.chunk.is_none() || self.used == Self::PER_CHUNK {
+            let chunk = more()?;
+            chunk.commit(Self::PER_CHUNK);
+            (self.chunk, self.used) = (Some(chunk), 0);
+        }
         self.used += 1;
-        Some(chunk.contents().cast::<T>().wrapping_add(self.used - 1))
-    }
-
-    /// Continues in a new chunk, of which all records can be read from now on; returns the first.
-    pub(crate) fn enter(&mut self, chunk: Chunk) -> *mut T {
-        chunk.commit(Self::PER_CHUNK);
-        (self.chunk, self.used) = (Some(chunk), 1);
-        chunk.contents().cast()
+        self.chunk.map(|chunk| chunk.contents().cast::<T>().wrapping_add(self.used - 1))
     }
 }

@@ -10,10 +10,12 @@ use chase_logic::countdown::{LONGEST, counted_since_wrap, until_sample, wrapping
 
 use crate::counts::{Change, Counts, SlotState, time_every_call_without_thread};
 use crate::for_tests::FIRST_LOOK;
-use crate::node::{add_calls, add_unwound, samples_of};
+use crate::node::{add_calls, add_untimed_call, samples_of};
 use crate::recording::{self, Lost};
-use crate::thread::{self, Pending, Thread};
-use crate::traits::{EVERY_CALL, SPECIAL, has};
+use crate::thread::{self, Thread};
+use crate::traits::has;
+use chase_logic::pending::Pending;
+use chase_logic::traits::{EVERY_CALL, SPECIAL};
 
 /// Whether calls of `slot` that are not timed get frames.
 pub(crate) fn makes_frames(thread: &Thread, slot: u32) -> bool {
@@ -36,10 +38,7 @@ pub(crate) fn postpone(thread: &Thread, slot: u32, context: *const Node) -> bool
         return false;
     }
     // SAFETY: as above.
-    unsafe {
-        add_calls(node, 1);
-        add_unwound(node);
-    }
+    unsafe { add_untimed_call(node) };
     true
 }
 

@@ -18,12 +18,14 @@ use crate::counts::{Counts, SlotState};
 use crate::for_tests::{FIRST_LOOK, FORCED_BLOCK};
 use crate::node::{is_framed, is_sampled, node_at, samples_of};
 use crate::sys::is_confined;
-use crate::thread::{Pending, Thread};
-use crate::traits::{HAS_CHILDREN, has};
+use crate::thread::Thread;
+use crate::traits::has;
 use crate::{clock, recording, sys};
 use chase_logic::moments::{Life, Moments};
+use chase_logic::pending::Pending;
 pub(super) use chase_logic::plan::Plan;
 use chase_logic::plan::{SHORTEST_BLOCK, are_frequent, until_next_look};
+use chase_logic::traits::HAS_CHILDREN;
 
 /// Calls count as calling next to nothing if at most one in so many calls another function.
 const CALLS_PER_CHILD: u64 = 1024;

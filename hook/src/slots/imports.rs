@@ -9,7 +9,6 @@ use chase_format::layout::{
 use super::entries::read_entry;
 use crate::images::address_of;
 use crate::objects::{Object, Objects};
-use crate::traits::Extent;
 use crate::{stubs, sys};
 use chase_logic::callsites::{ENTRY, Entries};
 use chase_logic::config::Config;
@@ -19,6 +18,7 @@ use chase_logic::elf::{
 };
 use chase_logic::kinds::{Kind, is_only_called, is_passed_for_linkers, kind_of};
 use chase_logic::resolve::Wanted;
+use chase_logic::traits::Extent;
 
 /// An import that can be hooked.
 pub(super) struct Import {
@@ -112,7 +112,7 @@ pub(super) fn verdict_on(
         _ => {
             let wanted = Wanted::new(name, version);
             let own = || {
-                let own = objects.own_definition(importer, &wanted);
+                let own = objects.scopes().own_definition(importer, &wanted);
                 own.map(|own| address_of_plain(image, own.symbol))
             };
             let found = if direct.is_none() && own() == Some(bound) {
@@ -185,14 +185,15 @@ fn resolve(
     importer: u32,
     wanted: &Wanted<'_>,
 ) -> Result<(u32, usize), SkipReason> {
-    let found = objects.lookup(importer, wanted).ok_or(SkipReason::Undefined)?;
+    let scopes = objects.scopes();
+    let found = scopes.lookup(importer, wanted).ok_or(SkipReason::Undefined)?;
     // With RTLD_DEEPBIND, which can't be detected, the linker would search the root's dependencies first.
-    if objects.binds_otherwise_in_dependencies(importer, wanted, &found) {
+    if scopes.binds_otherwise_in_dependencies(importer, wanted, &found) {
         return Err(SkipReason::Late);
     }
     let provider = objects.get(found.object).ok_or(SkipReason::Undefined)?;
     // The linker records such a binding, so that the provider is not unloaded. We can't.
-    if !objects.stays_loaded_for(importer, found.object) {
+    if !scopes.stays_loaded_for(importer, found.object) {
         return Err(SkipReason::Late);
     }
     let real = address_of(&provider.image, found.symbol);

@@ -5,7 +5,7 @@ use chase_format::layout::END_IMMEDIATE;
 use super::Arguments;
 use crate::arch::own_thread_pointer;
 use crate::stubs::chase_clone_start;
-use crate::thread::{Pending, Thread};
+use crate::thread::Thread;
 use crate::thread_life::current_or_adopt;
 use crate::{loading, process, thread};
 
@@ -73,6 +73,6 @@ pub(super) fn make(thread: &Thread, flags: usize, thread_pointer: usize) {
 
 /// Notes that the thread may fork in the call that it is about to make.
 pub(super) fn expect_fork(thread: &Thread) {
-    thread.defer(Pending { fork: true, ..thread.pending.get() });
+    thread.defer(thread.pending.get().with_fork(true));
     thread::keep_copy();
 }

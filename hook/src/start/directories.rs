@@ -20,10 +20,7 @@ pub(super) fn make_directories(directory: &Text<4096>) {
 /// be found out.
 fn is_root_mounted() -> bool {
     const MOUNT_POINT: usize = 4;
-    let mut found = false;
-    maps::for_each_line(c"/proc/self/mountinfo", |line| {
-        found = line.split(|&byte| byte == b' ').nth(MOUNT_POINT) == Some(b"/");
-        found
-    });
-    found
+    maps::any_line(c"/proc/self/mountinfo", |line| {
+        line.split(|&byte| byte == b' ').nth(MOUNT_POINT) == Some(b"/")
+    })
 }

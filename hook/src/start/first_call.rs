@@ -8,14 +8,14 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use chase_format::layout::PAGE;
 
-use super::{Late, leave_out_unwanted, open_late};
+use super::open_late;
 use crate::arch::{on_stack, vector_area_len, with_vectors_saved};
 use crate::cost::{self, Spent};
 use crate::process::{self, watch_process};
 use crate::recording::Refused;
 use crate::signals::SignalsBlocked;
 use crate::special::set_beginning;
-use crate::thread_life::{origin_of_found, watch_ends};
+use crate::thread_life::{leave_out_unwanted, origin_of_found, watch_ends};
 use crate::{fork_word, loading, pages, recording, sys, thread};
 use chase_logic::config::Config;
 
@@ -33,7 +33,7 @@ const HAS_COME: u32 = 2;
 /// Waits for the call. Called by the constructor, when the objects have been found.
 pub(super) fn wait(config: &Config) {
     // What calls the C library is done now: the call may come in a signal handler.
-    watch_ends(loading::find);
+    watch_ends();
     watch_process();
     process::claim();
     set_beginning(begin);
@@ -81,8 +81,7 @@ unsafe fn record_from_here(stack: *mut u8) {
     let this = &mut *process::hold();
     let mut opened = Err(Refused { doing: "no stack", errno: 0 });
     // The call may come on a stack with little room, where paths have none.
-    let open =
-        || opened = open_late(this, &config, &Late { key: b"begun on", value: config.start_on });
+    let open = || opened = open_late(this, &config, b"begun on", config.start_on);
     // SAFETY: the caller vouches for the stack.
     unsafe { on_stack(stack, open) };
     let _own = match opened {

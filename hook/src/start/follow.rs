@@ -3,10 +3,10 @@
 //! The only thing passed on from process to process is the environment, which is the application's. So the rule is
 //! applied to what the kernel shows of the parent: whether it has this library, or a recording, mapped.
 
-use super::is_recording;
 use crate::{maps, sys};
 use chase_logic::follow::is_named;
 use chase_logic::proc::{holds, path_in};
+use chase_logic::recordings::is_recording;
 use chase_logic::text::Text;
 
 /// Whether this image is recorded. `all` (or nothing): always; `none`: if its parent does not have the library
@@ -37,19 +37,14 @@ pub(super) fn parent_maps(mut f: impl FnMut(&[u8]) -> bool) -> bool {
     let (parent, ..) = sys::family();
     let mut file = Text::<32>::new();
     file.push(b"/proc/").push_number(u64::from(parent)).push(b"/maps");
-    let mut found = false;
-    maps::for_each_line(file.as_c_str(), |line| {
-        found = path_in(line).is_some_and(&mut f);
-        found
-    });
-    found
+    maps::any_line(file.as_c_str(), |line| path_in(line).is_some_and(&mut f))
 }
 
 /// Returns the path of this library as the kernel knows it.
 fn own_path() -> Text<4096> {
     let here = own_path as *const () as usize;
     let mut path = Text::new();
-    maps::for_each_line(c"/proc/self/maps", |line| {
+    maps::any_line(c"/proc/self/maps", |line| {
         let is_here = holds(line, here);
         if is_here {
             path.push(path_in(line).unwrap_or(b""));

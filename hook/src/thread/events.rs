@@ -22,8 +22,9 @@ use crate::arch::{OwnCounter, add_to_own};
 use crate::node::{SLOT_MASK, reference};
 use crate::recording::Lost;
 use crate::signals::SignalsBlocked;
-use crate::traits::{CHOSEN, has};
+use crate::traits::has;
 use crate::{clock, recording};
+use chase_logic::traits::CHOSEN;
 
 /// The minimum duration of calls that are recorded, in ns; the maximum if none are.
 static LIMIT_NS: AtomicU64 = AtomicU64::new(u64::MAX);

@@ -7,9 +7,10 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use chase_format::layout::{THREAD_FREE, THREAD_LEFT_OUT};
 
-use super::{Pending, Thread};
+use super::Thread;
 use crate::recording::{self, Lost};
 use crate::signals::SignalsBlocked;
+use chase_logic::pending::Pending;
 
 impl Thread {
     /// Leaves this thread out of the recording, which has nothing of its calls yet.

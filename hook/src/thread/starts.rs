@@ -4,17 +4,15 @@ use core::ptr;
 
 use chase_format::layout::{OriginRecord, PAGE};
 
+use super::Origin;
 use crate::lock::{Fork, Lock};
 use crate::pages;
 
 /// The data that a thread's creator passes to it.
 #[repr(C)]
 pub(crate) struct Start {
-    pub(crate) routine: usize,
-    pub(crate) argument: usize,
-    pub(crate) creation_site: usize,
-    pub(crate) stack_size: usize,
-    pub(crate) creator: u32,
+    /// (Only the thread itself knows where its stack ends.)
+    pub(crate) origin: Origin,
     /// Whether the thread is recorded.
     pub(crate) is_wanted: bool,
     next: *mut Start,

@@ -11,9 +11,9 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use chase_format::layout::{ORIGIN_SMALL, OriginRecord, PAGE, THREAD_MAIN};
 
 use crate::loading::{self, Place};
-use crate::pages;
-use crate::sys;
-use crate::thread::Origin;
+use crate::signals::SignalsBlocked;
+use crate::thread::{Origin, Thread};
+use crate::{pages, sys};
 use chase_logic::config::Config;
 use chase_logic::symtab;
 
@@ -30,13 +30,17 @@ pub(crate) fn forget_choices() {
     DECIDED.iter().for_each(|decided| decided.store(0, Ordering::Relaxed));
 }
 
-/// Whether a thread is recorded that was found running, or is the first one.
-pub(crate) fn is_wanted(origin: &Origin) -> bool {
+/// Leaves a thread out of the recording that was found running, or is the first one, if it is not to be recorded.
+pub(crate) fn leave_out_unwanted(thread: &Thread, origin: &Origin) {
+    let _signals = SignalsBlocked::new();
     let list = loading::wanted_threads();
-    match origin.kind {
+    let is_wanted = match origin.kind {
         _ if list.is_empty() => true,
         THREAD_MAIN => Config::wants_thread(list, loading::executable_path(), b"main"),
         _ => runs_wanted(list, origin.start_routine),
+    };
+    if !is_wanted {
+        thread.leave_out();
     }
 }
 

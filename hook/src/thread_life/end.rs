@@ -1,6 +1,6 @@
 //! How threads end: noticed by a destructor of thread-specific data, after all other destructors.
 
-use core::ffi::{CStr, c_void};
+use core::ffi::c_void;
 use core::sync::atomic::Ordering;
 
 use chase_format::layout::NONE;
@@ -11,7 +11,7 @@ use crate::cost::Later;
 use crate::segments::{give_back_segment, lowest_segment};
 use crate::signals::SignalsBlocked;
 use crate::thread::{Thread, current, forget, set_key, set_specific};
-use crate::{pages, process};
+use crate::{loading, pages, process};
 
 /// The C library's functions for thread-specific data, by which a thread's end is noticed.
 type CreateKey = unsafe extern "C" fn(*mut u32, Option<unsafe extern "C" fn(*mut c_void)>) -> i32;
@@ -20,21 +20,20 @@ type DeleteKey = unsafe extern "C" fn(u32) -> i32;
 /// Keys below this one are stored in the thread itself; for others the C library allocates memory.
 const INLINE_KEYS: u32 = 32;
 
-/// Arranges for the end of threads to be noticed. `find` looks up a function of the C library.
-pub(crate) fn watch_ends(find: impl Fn(&CStr) -> usize) {
-    set_get_stack_size(find(c"pthread_attr_getstacksize"));
-    found::learn(&find);
-    conditions::learn(&find);
-    let create = find(c"pthread_key_create");
-    let delete = find(c"pthread_key_delete");
-    let set = find(c"pthread_setspecific");
-    if create == 0 || delete == 0 || set == 0 {
-        return;
-    }
-    // SAFETY: the function is the C library's, of this type.
-    let create: CreateKey = unsafe { core::mem::transmute(create) };
-    // SAFETY: as above.
-    let delete: DeleteKey = unsafe { core::mem::transmute(delete) };
+/// Arranges for the end of threads to be noticed, and learns of the C library what threads will need.
+pub(crate) fn watch_ends() {
+    set_get_stack_size(loading::find(c"pthread_attr_getstacksize"));
+    found::learn();
+    conditions::learn();
+    let set = loading::find(c"pthread_setspecific");
+    // SAFETY: the functions are the C library's, of these types.
+    let (create, delete) = unsafe {
+        (
+            loading::function::<CreateKey>(c"pthread_key_create", None),
+            loading::function::<DeleteKey>(c"pthread_key_delete", None),
+        )
+    };
+    let (Some(create), Some(delete), 1..) = (create, delete, set) else { return };
     // A second C library, in another namespace, has its own keys, but stores them at the same places in the thread.
     // The last inline key is the one that it uses last.
     let mut keys = [NONE; INLINE_KEYS as usize];

@@ -4,14 +4,13 @@
 //! and tells debuggers its offset: `libthread_db` reads descriptions of the fields from variables that the C library
 //! exports. So no version needs to be known, and if the variable doesn't exist, nothing is read.
 
-use core::ffi::CStr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::arch::own_thread_pointer;
 use crate::readable::Reader;
 use crate::stubs::chase_thread_start;
-use crate::sys;
 use crate::thread::Origin;
+use crate::{loading, sys};
 use chase_logic::memory::Memory;
 
 /// The description of a field for `libthread_db`: its bits, how many there are, and the offset.
@@ -25,11 +24,11 @@ struct Description {
 /// The offset of the start routine in a control block; 0 if unknown.
 static START_ROUTINE: AtomicUsize = AtomicUsize::new(0);
 
-/// Determines the offset of the start routine. `find` looks up a symbol of the C library.
-pub(super) fn learn(find: impl Fn(&CStr) -> usize) {
+/// Determines the offset of the start routine.
+pub(super) fn learn() {
     const WORD: usize = size_of::<usize>();
-    let field = find(c"_thread_db_pthread_start_routine") as *const Description;
-    let size = find(c"_thread_db_sizeof_pthread") as *const u32;
+    let field = loading::find(c"_thread_db_pthread_start_routine") as *const Description;
+    let size = loading::find(c"_thread_db_sizeof_pthread") as *const u32;
     if field.is_null() || size.is_null() {
         return;
     }

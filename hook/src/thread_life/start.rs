@@ -24,11 +24,14 @@ pub(crate) fn prepare(plan: &Plan<'_>) -> *mut Start {
     }
     // SAFETY: the entry is ours, and all zeros is a valid one.
     unsafe {
-        (*start).routine = plan.routine;
-        (*start).argument = plan.argument;
-        (*start).creation_site = plan.creation_site;
-        (*start).stack_size = stack_size;
-        (*start).creator = if plan.creator.is_left_out() { NONE } else { plan.creator.index() };
+        (*start).origin = Origin {
+            kind: THREAD_CREATED,
+            start_routine: plan.routine,
+            argument: plan.argument,
+            creation_site: plan.creation_site,
+            creator: if plan.creator.is_left_out() { NONE } else { plan.creator.index() },
+            stack: (0, stack_size),
+        };
         creation::describe(plan, &mut (*start).noted);
         (*start).is_wanted = choice::is_new_wanted(plan.routine, &(*start).noted);
     }
@@ -75,22 +78,15 @@ pub(crate) unsafe extern "C" fn begin(start: *mut Start, stack_end: usize) -> Be
     let _cost = Later::begin();
     let _signals = SignalsBlocked::new();
     // SAFETY: the caller vouches for `start`, which is this thread's until it is given back.
-    let start_data = unsafe { &*start };
-    let origin = Origin {
-        kind: THREAD_CREATED,
-        start_routine: start_data.routine,
-        argument: start_data.argument,
-        creation_site: start_data.creation_site,
-        creator: start_data.creator,
-        stack: (stack_end, start_data.stack_size),
-    };
+    let Start { origin, is_wanted, noted, .. } = unsafe { &*start };
+    let origin = Origin { stack: (stack_end, origin.stack.1), ..*origin };
     if recording::is_open()
         && !recording::stopped()
         && current().is_none()
         && let Some(thread) = register(&origin)
     {
-        if start_data.is_wanted {
-            creation::write(&start_data.noted, thread.index());
+        if *is_wanted {
+            creation::write(noted, thread.index());
         } else {
             thread.leave_out();
         }
@@ -116,8 +112,6 @@ pub(crate) fn current_or_adopt() -> Option<&'static Thread> {
     let _signals = SignalsBlocked::new();
     let origin = found::origin();
     let thread = register(&origin)?;
-    if !choice::is_wanted(&origin) {
-        thread.leave_out();
-    }
+    choice::leave_out_unwanted(thread, &origin);
     Some(thread)
 }

@@ -6,7 +6,7 @@
 use core::ptr;
 
 use chase_format::layout::{
-    ARGUMENT_SHORT_PAIRS, ArgumentHead, ArgumentPair, ArgumentRow, ChunkKind, FRAMED, Node, PAGE,
+    ARGUMENT_SHORT_PAIRS, ArgumentHead, ArgumentPair, ArgumentRow, ChunkKind, FRAMED, Node,
     SAMPLED, ShortArgumentRow, UNIT, argument_bucket,
 };
 
@@ -211,23 +211,13 @@ impl Tree {
 
     /// Makes an empty row for a node; returns `None` if there is no room. Signals are blocked.
     fn take_row(&self, node: *mut Node, units: u16) -> Option<*mut Node> {
-        let len = usize::from(units);
-        if self.row_units.get() + len > MANY_UNITS {
-            recording::unseen(Lost::ContextWithoutArguments);
-            return None;
-        }
         // SAFETY: signals are blocked.
         let space = unsafe { &mut *self.rows.get() };
-        let place = space.take(len).or_else(|| {
-            let bytes = (self.row_units.get() * UNIT).next_multiple_of(PAGE).clamp(PAGE, 16 * PAGE);
-            space.enter(recording::chunk(ChunkKind::Arguments, self.owner.get(), bytes)?);
-            space.take(len)
-        });
-        let Some(place) = place else {
+        let more = |len| recording::chunk(ChunkKind::Arguments, self.owner.get(), len);
+        let Some(place) = space.take(usize::from(units), MANY_UNITS, more) else {
             recording::unseen(Lost::ContextWithoutArguments);
             return None;
         };
-        self.row_units.set(self.row_units.get() + len);
         let head = place.cast::<ArgumentHead>();
         // SAFETY: the units are zero and this thread's.
         unsafe {

@@ -7,12 +7,11 @@
 
 use core::cell::Cell;
 
-use chase_format::layout::{CallerRow, ChunkKind, LONG_CALLS, Node, PAGE};
+use chase_format::layout::{CallerRow, ChunkKind, LONG_CALLS, PAGE};
 use chase_format::writer::records_per_chunk;
 
 use super::Tree;
 use crate::arch::OwnCounter;
-use crate::node::reference;
 use crate::signals::SignalsBlocked;
 use crate::{clock, recording};
 
@@ -42,30 +41,13 @@ fn places(table: usize, node_ref: u32, address: u64) -> impl Iterator<Item = usi
 }
 
 impl Tree {
-    /// Adds a sampled call of `node` that returns to `address` (0: unknown), and that stands for `weight` calls. Returns
-    /// whether room had to be made.
+    /// Adds a call that returns to `address` (0: unknown) to the row of `node_ref`: a sample that stands for so many calls
+    /// or, if that has the bit [`LONG_CALLS`], a call that took so many ticks. Returns whether room had to be made.
     ///
     /// # Safety
     /// The node is this thread's.
-    pub(crate) unsafe fn note_caller(&self, node: *mut Node, address: u64, weight: u32) -> bool {
-        self.add_to_caller(reference(node), address, u64::from(weight))
-    }
-
-    /// The same for a long call that stands for itself alone.
-    ///
-    /// # Safety
-    /// The node is this thread's.
-    pub(crate) unsafe fn note_long_caller(
-        &self,
-        node: *mut Node,
-        address: u64,
-        ticks: u64,
-    ) -> bool {
-        self.add_to_caller(reference(node) | LONG_CALLS, address, ticks)
-    }
-
     #[inline]
-    fn add_to_caller(&self, node_ref: u32, address: u64, more: u64) -> bool {
+    pub(crate) unsafe fn note_caller(&self, node_ref: u32, address: u64, more: u64) -> bool {
         let Some(row) = self.caller_row(node_ref, address) else {
             return self.add_caller(node_ref, address, more);
         };
@@ -107,7 +89,7 @@ impl Tree {
         let _signals = SignalsBlocked::new();
         // A handler may have added it meanwhile.
         if let Some(row) = self.caller_row(node_ref, address) {
-            // SAFETY: as in `add_to_caller`.
+            // SAFETY: as in `note_caller`.
             unsafe { add(row, more) };
             return false;
         }

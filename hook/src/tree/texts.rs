@@ -7,7 +7,7 @@
 use core::ptr;
 
 use chase_format::layout::{
-    ArgumentHead, ChunkKind, Node, PAGE, TEXT_BYTES, TEXT_UNITS, TEXTS, TextRow, UNIT,
+    ArgumentHead, ChunkKind, Node, PAGE, TEXT_BYTES, TEXT_UNITS, TEXTS, TextRow,
 };
 
 use super::{Tree, key};
@@ -110,22 +110,13 @@ impl Tree {
     fn take_text_row(&self, node: *mut Node) -> (*mut TextRow, bool) {
         // SAFETY: signals are blocked.
         let space = unsafe { &mut *self.texts.get() };
-        let used = self.text_units.get();
+        let mut is_full = false;
         // (Calls whose text gets no row are counted beside the rows.)
-        if used + TEXT_UNITS > MANY_UNITS {
-            return (ptr::null_mut(), false);
-        }
-        let mut place = space.take(TEXT_UNITS);
-        let is_full = place.is_none();
-        if is_full {
-            let bytes = (used * UNIT).next_multiple_of(PAGE).clamp(PAGE, 16 * PAGE);
-            if let Some(chunk) = recording::chunk(ChunkKind::Texts, self.owner.get(), bytes) {
-                space.enter(chunk);
-                place = space.take(TEXT_UNITS);
-            }
-        }
+        let place = space.take(TEXT_UNITS, MANY_UNITS, |len| {
+            is_full = true;
+            recording::chunk(ChunkKind::Texts, self.owner.get(), len)
+        });
         let Some(place) = place else { return (ptr::null_mut(), is_full) };
-        self.text_units.set(used + TEXT_UNITS);
         let row = place.cast::<TextRow>();
         // SAFETY: the units are zero and this thread's.
         unsafe { (*row).node_ref = reference(node) };

@@ -195,31 +195,40 @@ impl NodeSpace {
 pub struct RowSpace {
     chunk: Option<Chunk>,
     used: usize,
+    /// How many units were taken, of all chunks.
+    total: usize,
 }
 
 impl RowSpace {
     /// Returns a space without a chunk.
     #[must_use]
     pub const fn none() -> Self {
-        Self { chunk: None, used: 0 }
+        Self { chunk: None, used: 0, total: 0 }
     }
 
-    /// Continues in `chunk`; the rest of the previous chunk stays unused.
-    pub fn enter(&mut self, chunk: Chunk) {
-        chunk.commit(0);
-        (self.chunk, self.used) = (Some(chunk), 0);
-    }
-
-    /// Takes the next `units` units, which are zero; returns `None` if the chunk is full. They are readable after
-    /// [`RowSpace::publish`].
-    pub fn take(&mut self, units: usize) -> Option<*mut u8> {
-        let chunk = self.chunk?;
-        if self.used + units > chunk.len / UNIT - 1 {
+    /// Takes the next `units` units, which are zero, of `most` in all. They are readable after [`RowSpace::publish`]. If the chunk is
+    /// full, continues in one of the length that `more` is called with: one page at first, more for a thread with many rows.
+    /// Returns `None` if there is none.
+    pub fn take(
+        &mut self,
+        units: usize,
+        most: usize,
+        more: impl FnOnce(usize) -> Option<Chunk>,
+    ) -> Option<*mut u8> {
+        if self.total + units > most {
             return None;
         }
+        let has_room = |chunk: &Chunk, used| used + units < chunk.len / UNIT;
+        if !self.chunk.is_some_and(|chunk| has_room(&chunk, self.used)) {
+            let len = (self.total * UNIT).next_multiple_of(PAGE).clamp(PAGE, 16 * PAGE);
+            let chunk = more(len)?;
+            chunk.commit(0);
+            (self.chunk, self.used) = (Some(chunk), 0);
+        }
+        let chunk = self.chunk.filter(|chunk| has_room(chunk, self.used))?;
         // SAFETY: the units are in the chunk, behind those in use.
         let place = unsafe { chunk.contents().add(self.used * UNIT) };
-        self.used += units;
+        (self.used, self.total) = (self.used + units, self.total + units);
         Some(place)
     }
 
@@ -282,6 +291,49 @@ mod tests {
         assert!(writer.chunk(ChunkKind::Nodes, 0, 3 * PAGE).is_some());
         assert!(writer.chunk(ChunkKind::Nodes, 0, PAGE).is_none());
         assert_eq!(writer.committed(), writer.room());
+    }
+
+    #[test]
+    fn rows_are_behind_each_other_in_as_many_chunks_as_they_need() {
+        const UNITS: usize = 3;
+        let per_page = (PAGE / UNIT - 1) / UNITS;
+        let mut memory = memory();
+        let mut writer = writer(&mut memory);
+        let mut space = RowSpace::none();
+        let mut lengths = std::vec::Vec::new();
+        let mut take = |most| {
+            space.take(UNITS, most, |len| {
+                lengths.push(len);
+                writer.chunk(ChunkKind::Arguments, 0, len)
+            })
+        };
+        let places: std::vec::Vec<usize> =
+            (0..2 * per_page).map(|_| take(usize::MAX).unwrap().addr()).collect();
+        for page in places.chunks(per_page) {
+            assert!(page.windows(2).all(|pair| pair[1] == pair[0] + UNITS * UNIT));
+        }
+        assert_eq!(places[per_page] - places[0], PAGE);
+        // No more than was allowed, even where there is room.
+        assert!(take(2 * per_page * UNITS + UNITS - 1).is_none());
+        assert_eq!(lengths, [PAGE, PAGE]);
+        // What is larger than its chunk is nowhere.
+        let more = |len| writer.chunk(ChunkKind::Arguments, 0, len);
+        assert!(RowSpace::none().take(PAGE / UNIT, usize::MAX, more).is_none());
+        space.publish();
+    }
+
+    #[test]
+    fn later_chunks_of_rows_are_longer() {
+        let mut memory = memory();
+        let mut writer = writer(&mut memory);
+        let mut space = RowSpace { total: 5 * PAGE / UNIT / 2, ..RowSpace::none() };
+        let mut asked = 0;
+        let more = |len| {
+            asked = len;
+            writer.chunk(ChunkKind::Arguments, 0, PAGE)
+        };
+        assert!(space.take(1, usize::MAX, more).is_some());
+        assert_eq!(asked, 3 * PAGE);
     }
 
     /// Nodes and pages meet in the middle, and never overlap.

@@ -21,7 +21,7 @@ unsafe extern "C" fn add(
 }
 
 /// The executable comes first.
-fn images() -> Vec<Image> {
+pub(crate) fn images() -> Vec<Image> {
     let mut images = Vec::<Image>::new();
     // SAFETY: `add` takes such a vector.
     unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut images).cast()) };

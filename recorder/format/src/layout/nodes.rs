@@ -31,6 +31,21 @@ pub struct Node {
     pub page_refs: [u32; PAGES],
 }
 
+impl Node {
+    /// All zeros.
+    pub const EMPTY: Self = Self {
+        parent_ref: 0,
+        slot: 0,
+        calls: 0,
+        total_ticks: 0,
+        max_ticks: 0,
+        last_start_ticks: 0,
+        scope_ref: 0,
+        unwound: 0,
+        page_refs: [0; PAGES],
+    };
+}
+
 /// Data of sampled calls, behind the [`Node`] of their context. The fields may be one call apart.
 #[repr(C, align(128))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
