@@ -19,8 +19,9 @@ use crate::common_time::CommonTime;
 use crate::groups::{Groups, Unnamed};
 use crate::image::Image;
 use crate::long_waits::{LongWait, long_waits};
+use crate::syscalls::is_for_memory_map;
 use crate::timed_samples::{TimedSample, timed_samples};
-use crate::wait_causes::{is_for_memory_map, is_function_of_team, is_of_team, of_wait};
+use crate::wait_causes::{is_function_of_team, is_of_team, of_wait};
 
 /// A run over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -106,13 +106,6 @@ pub(crate) fn is_of_team(thread: &ThreadRow, objects: &[ObjectRow]) -> bool {
     object.is_some_and(|object| is_of_openmp(&object.name))
 }
 
-/// Whether a wait in this system call, or in none, is for the map of the process's memory, which one thread changes at a time: nothing
-/// else that changes memory, or has a page fault, waits for a thread of the process.
-pub(crate) fn is_for_memory_map(number: u32, by_own_process: bool) -> bool {
-    // `mmap`, `mprotect`, `munmap`, `brk`, `mremap`, `madvise`.
-    by_own_process && matches!(number, 9..=12 | 25 | 28 | NO_SYSCALL)
-}
-
 /// What a wait in this system call, or in none, is for.
 pub(crate) fn of_wait(number: u32, for_memory_map: bool, is_of_team: bool) -> Cause {
     if for_memory_map {
@@ -159,6 +152,7 @@ fn cause_of_syscall(name: &str, category: Category) -> Cause {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::syscalls::is_for_memory_map;
 
     #[test]
     fn system_calls_tell_what_other_functions_wait_for() {

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::{CauseRow, PartyKind, WaitObject, lock_key};
 use crate::analysis::Analysis;
 use crate::blocking::{Cause, cause_of};
+use crate::syscalls::is_for_memory_map;
 use crate::wait_causes;
 
 /// What threads wait for, as far as it can be found out.
@@ -126,9 +127,7 @@ impl Purpose {
             // A `vfork`, and a `clone` like it, lasts until the child has no more need of its parent's memory.
             56 | 58 | 61 | 247 | 435 => Self::Child,
             26 | 74 | 75 | 162 | 277 | 306 => Self::Sync,
-            number if wait_causes::is_for_memory_map(number, seen.by_own_process) => {
-                Self::MemoryMap
-            }
+            number if is_for_memory_map(number, seen.by_own_process) => Self::MemoryMap,
             NO_SYSCALL => Self::Page,
             _ => match seen.file {
                 Some(name) if name.starts_with("socket ") => Self::Network,

@@ -8,10 +8,10 @@ use chase_recorder::syscalls::{
     STATE_COMPLETE, SyscallsHeader, WAIT_PREEMPTED, WAIT_VOLUNTARY, WAKER_THREAD,
 };
 
+use super::names::is_for_memory_map;
 use super::sums::SyscallSums;
 use crate::image::Image;
 use crate::off_cpu::{Measured, Missing, OffCpu, Sampling, Spells, WaitSource};
-use crate::wait_causes::is_for_memory_map;
 use crate::walk::NOBODY;
 
 /// Where a system call was made: number of the merged context, [`NOBODY`] outside of any, or [`UNRECORDED`].

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use chase_recorder::syscalls::COMPAT;
+use chase_recorder::syscalls::{COMPAT, NO_SYSCALL};
 use serde::Serialize;
 
 use super::errors::ERRORS;
@@ -335,6 +335,13 @@ fn matches(pattern: &str, name: &str) -> bool {
     let Some((before, after)) = pattern.split_once('*') else { return pattern == name };
     let Some(rest) = name.strip_prefix(before) else { return false };
     (0..=rest.len()).any(|at| rest.get(at..).is_some_and(|rest| matches(after, rest)))
+}
+
+/// Whether a wait in this system call, or in none, is for the map of the process's memory, which one thread changes at a time: nothing
+/// else that changes memory, or has a page fault, waits for a thread of the process.
+pub(crate) fn is_for_memory_map(number: u32, by_own_process: bool) -> bool {
+    // `mmap`, `mprotect`, `munmap`, `brk`, `mremap`, `madvise`.
+    by_own_process && matches!(number, 9..=12 | 25 | 28 | NO_SYSCALL)
 }
 
 #[cfg(test)]
