@@ -1,15 +1,17 @@
 //! A process image: its recording, its clock, and how it ended.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use chase_recorder::layout::{
     END_ABORT, END_DETACHED, END_EXEC, END_EXIT, END_IMMEDIATE, THREAD_ENDED, ThreadRecord,
 };
-use chase_recorder::reader::{Recording, SyscallsFile};
+use chase_recorder::reader::{Recording, SyscallsFile, Thread};
 use chase_recorder::syscalls::{STATE_COMPLETE, STATE_STOPPED};
 use serde::Serialize;
 
+use crate::blocking::cause_of;
 use crate::clock::{Clock, Ns, Ticks};
 use crate::{liveness, roles, scripts, unrecorded};
 
@@ -266,12 +268,44 @@ fn latest_trace(recording: &Recording<'_>, clock: &Clock) -> Ticks {
         let off_ns = thread.off_cpu().fold(0u64, |sum, row| {
             sum.saturating_add(row.blocked_ns).saturating_add(row.preempted_ns)
         });
-        let off_ticks = (off_ns as f64 / clock.ns_per_tick()) as u64;
-        let seen = record.start_ticks.saturating_add(off_ticks);
+        let off_ticks = (off_ns as f64 / clock.ns_per_tick()).ceil() as u64;
+        let seen = record.start_ticks.saturating_add(off_ticks).max(ended_calls(recording, thread));
         [seen, if record.state == THREAD_ENDED { record.end_ticks } else { 0 }]
     });
     let clock = [header.clock_start.ticks, header.clock_latest.ticks, header.end_ticks];
     Ticks(threads.chain(clock).max().unwrap_or_default())
+}
+
+/// Returns a time at which calls of a thread had ended, in ticks: 0 if nothing is known of any.
+///
+/// When a call ended is not recorded, but how long it took is: of a single one, that gives its end. Waits of a thread follow each other, so
+/// together they end no earlier than if they had begun with the thread. (Calls that switch between coroutines do not.)
+fn ended_calls(recording: &Recording<'_>, thread: Thread<'_>) -> u64 {
+    let start = thread.record().start_ticks;
+    let mut waits_in: HashMap<u32, bool> = HashMap::new();
+    // By context: whether it is a wait, or was called in one.
+    let mut in_wait: Vec<bool> = Vec::new();
+    let (mut latest, mut waited) = (0, 0_u64);
+    for context in thread.contexts() {
+        let waits = *waits_in.entry(context.slot()).or_insert_with(|| {
+            let slot = recording.slot(context.slot());
+            slot.is_some_and(|slot| cause_of(&slot.name()).is_some())
+        });
+        let called_in_wait =
+            context.caller.and_then(|caller| in_wait.get(caller as usize)) == Some(&true);
+        in_wait.push(called_in_wait || waits);
+        let node = context.node();
+        if context.is_sampled() || context.is_inherited() || node.total_ticks == 0 {
+            continue;
+        }
+        if context.calls() == 1 {
+            latest = latest.max(node.last_start_ticks.saturating_add(node.total_ticks));
+        }
+        if waits && !called_in_wait {
+            waited = waited.saturating_add(node.total_ticks);
+        }
+    }
+    latest.max(if waited > 0 { start.saturating_add(waited) } else { 0 })
 }
 
 /// What is known of the system calls of a process.

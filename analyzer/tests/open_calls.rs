@@ -162,6 +162,32 @@ fn a_wait_is_no_longer_than_the_life_of_a_thread_that_was_killed() {
     assert!(thread.end_ns.0 - thread.start_ns.0 >= wait.0, "{thread:?}");
 }
 
+/// The latest call began long before the process was killed, and had ended.
+#[test]
+fn a_killed_process_lived_as_long_as_its_calls_took() {
+    // The clock was last read at the start.
+    let lifetime = |mut process: Process| {
+        process.builder.header.clock_latest = process.builder.header.clock_start;
+        process.analysis().threads[0].lifetime_ns.0
+    };
+    let mut process = Process::new();
+    let (outer, _) = process.slots();
+    process.builder.timeline(process.main).work(1_000).call(outer, 5_000_000);
+    assert_eq!(lifetime(process), 5_001_000);
+
+    // Of several calls in a row, the latest one may have been any; but waits follow each other.
+    let mut process = Process::new();
+    let (outer, _) = process.slots();
+    let join = process.builder.slot(process.app, Some(process.liba), "pthread_join");
+    let mut thread = process.builder.timeline(process.main);
+    thread.work(1_000).call(join, 2_000_000).call(join, 3_000_000).call(outer, 100).call(outer, 9);
+    assert_eq!(lifetime(process), 5_001_100, "up to the beginning of the latest");
+    let mut process = Process::new();
+    let join = process.builder.slot(process.app, Some(process.liba), "pthread_join");
+    process.builder.timeline(process.main).call(join, 2_000_000).call(join, 3_000_000);
+    assert_eq!(lifetime(process), 5_000_000);
+}
+
 #[test]
 fn an_end_before_the_start_is_no_time() {
     let mut process = Process::new();
