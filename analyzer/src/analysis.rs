@@ -199,7 +199,7 @@ impl Analysis {
         times.into_iter().map(|(cause, ns)| (cause, ns / all)).collect()
     }
 
-    /// Notes what waits are for where only the objects tell, by [`object_causes`](crate::object_causes): that takes names.
+    /// Notes what waits are for where only the objects tell, by [`object_causes()`](crate::object_causes()): that takes names.
     pub fn set_object_causes(&mut self, causes: ObjectCauses) {
         self.object_causes = causes;
     }
