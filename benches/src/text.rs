@@ -17,7 +17,8 @@ measured. [cost.md](cost.md) says where the cost comes from.
 Everything is measured in turns (bare, chase, bare, chase, ...), so that a machine that slows down slows all; a figure is
 the median over the turns, of the ratio or difference within each, with its quartiles; a mean is of such figures.
 `adaptive`, `all` and `count` are values of `CHASE_TIMING`. A bar is what a median has to meet. What is printed and written
-by real programs has been compared with the bare run's in each run.
+by real programs has been compared with the bare run's in each run. Where two halves of the rounds differ by more than a bar allows,
+the machine was too noisy: the row has none.
 
 Other tools do what they do, which is not always the same: `uftrace record -l` records the calls that chase records, each
 with its time; `uftrace record` and `ltrace` those of the program itself only; uprobes are on the functions that are named.
