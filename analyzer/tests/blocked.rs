@@ -224,18 +224,23 @@ fn each_wait_in_own_code_is_for_what_it_is_for() {
     let file = SyscallsFile::parse(seen.build()).unwrap();
     let analysis = Analysis::new(&[process.image().with_syscalls(Some(file))], Selection::All);
     let expected = [(WaitCause::Page, 40), (WaitCause::Join, 30), (WaitCause::Lock, 5)];
-    let found = blocked(&analysis);
-    let found: Vec<_> = found.rows.iter().map(|row| (row.cause, row.wait_ns.0 / MS)).collect();
-    assert_eq!(found, expected);
-    let groups = Groups::new(&analysis, &Unnamed);
-    let rows = chase_analyzer::waits(&analysis, &groups);
-    let rows: Vec<_> = rows.iter().map(|row| (row.cause, row.wait_ns.0 / MS)).collect();
-    assert_eq!(rows, expected);
+    both_tables_have(&analysis, &expected);
     let one_by_one = [WaitCause::Page, WaitCause::Join, WaitCause::Join, WaitCause::Lock];
     for ((number, _), cause) in waits.into_iter().zip(one_by_one) {
         let wait = span(number, None, SpanCause::Other);
         assert_eq!(wait.is_for(&analysis, 0), cause, "{number}");
     }
+}
+
+/// What blocks threads, and what groups wait for, are these causes, with so many ms each.
+fn both_tables_have(analysis: &Analysis, expected: &[(WaitCause, u64)]) {
+    let found = blocked(analysis);
+    let found: Vec<_> = found.rows.iter().map(|row| (row.cause, row.wait_ns.0 / MS)).collect();
+    assert_eq!(found, expected);
+    let groups = Groups::new(analysis, &Unnamed);
+    let rows = chase_analyzer::waits(analysis, &groups);
+    let rows: Vec<_> = rows.iter().map(|row| (row.cause, row.wait_ns.0 / MS)).collect();
+    assert_eq!(rows, expected);
 }
 
 fn span(number: u32, api: Option<u32>, cause: SpanCause) -> BlockedSpan {
@@ -292,13 +297,7 @@ fn each_wait_in_a_function_is_for_what_it_is_for() {
     let analysis = Analysis::new(&[process.image().with_syscalls(Some(file))], Selection::All);
     let expected =
         [(WaitCause::Page, 40), (WaitCause::Io, 30), (WaitCause::Lock, 20), (WaitCause::Other, 5)];
-    let found = blocked(&analysis);
-    let found: Vec<_> = found.rows.iter().map(|row| (row.cause, row.wait_ns.0 / MS)).collect();
-    assert_eq!(found, expected);
-    let groups = Groups::new(&analysis, &Unnamed);
-    let rows = chase_analyzer::waits(&analysis, &groups);
-    let rows: Vec<_> = rows.iter().map(|row| (row.cause, row.wait_ns.0 / MS)).collect();
-    assert_eq!(rows, expected);
+    both_tables_have(&analysis, &expected);
     let api = analysis.apis.iter().position(|row| row.symbol == "compress").unwrap() as u32;
     let parts = analysis.parts_of_all_waits(api).into_iter();
     let parts: Vec<_> = parts.map(|(cause, part)| (cause, (part * 95.0).round() as u64)).collect();
