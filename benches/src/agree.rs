@@ -3,11 +3,11 @@
 //!
 //! By calls, the share is that of the time in which an object ran (its own, less waits). Where all calls are timed it is
 //! no estimate, but no two runs of a program are alike: what is allowed are the intervals that both state (that of reading the
-//! clock is the larger one where all calls are timed), and, as errors add up, 1.96 standard deviations of the runs in which
-//! all was timed, around their median. By samples, both state an interval, and runs are compared in pairs. The interval is for the
-//! run that was sampled; runs that differ by themselves, as those of programs with several threads do, are allowed to: by as much
-//! as the runs in which all was timed vary more than their intervals explain. A row's figure is the percentage of objects and
-//! runs that are outside.
+//! clock is the larger one where all calls are timed; what the others' times may be off by is in the whole, and so in a share), and,
+//! as errors add up, what a run may be away from the median of those in which all was timed, by their standard deviation. By
+//! samples, both state an interval, and runs are compared in pairs. The interval is for the run that was sampled; runs that differ
+//! by themselves, as those of programs with several threads do, are allowed to: by as much as the runs of each kind vary more than
+//! their intervals explain. A row's figure is the percentage of objects and runs that are outside.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,8 +29,13 @@ const LIMIT: Limit = Limit { least: 5, most: 20, time: Duration::from_secs(60) }
 const LEAST_RUNS: usize = 3;
 /// Percent of objects and runs that may be outside of a 95 % interval.
 const BAR: f64 = 5.0;
-/// Standard deviations that 95 of 100 values are within.
+/// Standard deviations that 95 of 100 values are within, where the standard deviation is known.
 const TWO_SIDED_95: f64 = 1.96;
+/// The same where it was estimated with 1, 2, … degrees of freedom: quantiles of Student's t distribution.
+const STUDENT_95: [f64; 20] = [
+    12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13, 2.12,
+    2.11, 2.10, 2.09, 2.09,
+];
 /// Objects with a smaller share, in percent, are no comparison's subject.
 const LEAST: f64 = 0.5;
 
@@ -214,7 +219,7 @@ fn against_all(adaptive: &[Shares], all: &[Shares]) -> Vec<Difference> {
             differences.push(Difference {
                 object: name.clone(),
                 points: percent - truth,
-                allowed: ci95.hypot(stated).hypot(TWO_SIDED_95 * variance.sqrt()),
+                allowed: ci95.hypot(stated).hypot(student_95(all.len() - 1) * variance.sqrt()),
             });
         }
     }
@@ -228,6 +233,11 @@ fn variance(runs: &[Shares], name: &str) -> f64 {
     squares.sum::<f64>() / (runs.len().saturating_sub(1).max(1)) as f64
 }
 
+/// Of a standard deviation that was estimated with so many degrees of freedom.
+fn student_95(degrees: usize) -> f64 {
+    STUDENT_95.get(degrees.max(1) - 1).copied().unwrap_or(TWO_SIDED_95)
+}
+
 /// The part of the variance of runs that their intervals don't explain.
 fn unexplained(runs: &[Shares], name: &str) -> f64 {
     let stated = runs.iter().map(|run| (share_of(run, name).ci95 / TWO_SIDED_95).powi(2));
@@ -238,8 +248,9 @@ fn unexplained(runs: &[Shares], name: &str) -> f64 {
 /// Each run with the one after it.
 fn in_pairs(adaptive: &[Shares], all: &[Shares]) -> Vec<Difference> {
     let pair = |name: &String, (a, b): (&Shares, &Shares)| {
-        // (Each of the two differs from the others.)
-        let differ = TWO_SIDED_95 * (2.0 * unexplained(all, name)).sqrt();
+        // Each of the two differs from the others of its kind.
+        let differ = unexplained(adaptive, name) + unexplained(all, name);
+        let differ = student_95(adaptive.len() + all.len() - 2) * differ.sqrt();
         let (a, b) = (share_of(a, name), share_of(b, name));
         let allowed = a.ci95.hypot(b.ci95).hypot(differ);
         Difference { object: name.clone(), points: a.percent - b.percent, allowed }
@@ -307,15 +318,23 @@ fn said(bench: &Bench, output: &Path) -> Result<Run> {
         add(&mut run.by_calls, ran, ns("ci95_ns").hypot(ns("clock_ci95_ns")));
         add(&mut run.by_samples, ns("on_cpu_ns"), ns("on_cpu_ci95_ns"));
     }
-    for shares in [&mut run.by_calls, &mut run.by_samples] {
-        let whole: f64 = shares.values().map(|share| share.percent).sum();
-        ensure!(whole > 0.0, "a report without times");
-        for share in shares.values_mut() {
-            share.percent *= 100.0 / whole;
-            share.ci95 *= 100.0 / whole;
-        }
-    }
+    // (By samples, the whole is known.)
+    of_the_whole(&mut run.by_calls, 1.0)?;
+    of_the_whole(&mut run.by_samples, 0.0)?;
     Ok(run)
+}
+
+/// Makes percentages of times, where the intervals of the others' times count as such a part in that of the whole.
+fn of_the_whole(times: &mut Shares, others: f64) -> Result<()> {
+    let whole: f64 = times.values().map(|time| time.percent).sum();
+    ensure!(whole > 0.0, "a report without times");
+    let squares: f64 = times.values().map(|time| time.ci95.powi(2)).sum();
+    for time in times.values_mut() {
+        let of_others = (squares - time.ci95.powi(2)).max(0.0).sqrt();
+        let ci95 = time.ci95.hypot(others * of_others * time.percent / whole);
+        *time = Share { percent: time.percent * 100.0 / whole, ci95: ci95 * 100.0 / whole };
+    }
+    Ok(())
 }
 
 /// Numbers that may not fit are strings.
@@ -341,11 +360,21 @@ mod tests {
         let of = |percent, ci95| against_all(&[run(&[("a", percent, ci95)])], &all[..1]);
         assert_eq!(outside(&of(60.0, 1.5)), 1, "b is not there");
         assert!(!of(60.0, 1.5)[0].is_outside() && of(60.0, 0.5)[0].is_outside());
-        // With a standard deviation of 1.4 points.
-        let both = against_all(&[run(&[("a", 62.5, 0.0)]), run(&[("a", 63.0, 0.0)])], &all);
+        // With a standard deviation of 1.4 points, of two runs.
+        let both = against_all(&[run(&[("a", 77.9, 0.0)]), run(&[("a", 78.1, 0.0)])], &all);
         let of_a: Vec<bool> =
             both.iter().filter(|one| one.object == "a").map(Difference::is_outside).collect();
         assert_eq!(of_a, [false, true]);
+    }
+
+    #[test]
+    fn an_error_of_another_time_is_one_of_the_whole() {
+        let mut times = run(&[("a", 30.0, 0.0), ("b", 90.0, 12.0)]);
+        of_the_whole(&mut times, 1.0).unwrap();
+        let (a, b) = (times["a"], times["b"]);
+        assert_eq!((a.percent, b.percent), (25.0, 75.0));
+        assert!((a.ci95 - 2.5).abs() < 1e-9 && (b.ci95 - 10.0).abs() < 1e-9, "{a:?} {b:?}");
+        assert!(of_the_whole(&mut run(&[("a", 0.0, 0.0)]), 1.0).is_err());
     }
 
     #[test]
@@ -356,7 +385,7 @@ mod tests {
         // These differ by more than their intervals explain: with a standard deviation of 7.1 points, where 2 are.
         let differing = [run(&[("a", 55.0, 4.0)]), run(&[("a", 65.0, 4.0)])];
         let found = in_pairs(&adaptive, &differing);
-        let differ = TWO_SIDED_95 * (2.0 * (50.0 - (4_f64 / TWO_SIDED_95).powi(2))).sqrt();
+        let differ = student_95(2) * (50.0 - (4_f64 / TWO_SIDED_95).powi(2)).sqrt();
         assert!((found[0].allowed - 5_f64.hypot(differ)).abs() < 0.01, "{}", found[0].allowed);
         // What has next to nothing is not compared.
         assert!(in_pairs(&adaptive, &[run(&[("a", 0.4, 0.0)])]).is_empty());

@@ -40,6 +40,8 @@ pub(crate) struct Verdict<'a> {
     pub(crate) ci95: f64,
     /// How many runs each side has.
     pub(crate) runs: (usize, usize),
+    /// Processes of these runs that the figure lacks, as no companion has watched them.
+    pub(crate) unwatched: usize,
 }
 
 /// Conditions are of a run, or of two.
@@ -110,6 +112,8 @@ fn check<'a>(
     let known = |values: Vec<Option<Value>>| values.into_iter().map(Option::unwrap_or_default);
     let later: Vec<Value> = known(later).collect();
     let runs = (earlier.len(), later.len());
+    let unwatched = before.unwrap_or_default().iter().chain(after);
+    let unwatched = unwatched.map(|run| figure::unwatched(condition, run)).sum();
     let Limit { unit, is_change, .. } = condition.limit;
     if !is_change {
         let Value { amount: value, ci95 } = mean(&later);
@@ -118,7 +122,8 @@ fn check<'a>(
             true if condition.is_met_surely(value, ci95) => Outcome::Failed,
             true => Outcome::Unclear,
         };
-        return Ok(Verdict { condition, outcome, before: None, after: value, value, ci95, runs });
+        let (before, after) = (None, value);
+        return Ok(Verdict { condition, outcome, before, after, value, ci95, runs, unwatched });
     }
     if before.is_none() {
         return Err(wrong("it is of a change: use it with compare, or without the sign"));
@@ -139,7 +144,7 @@ fn check<'a>(
         true => Outcome::Unclear,
     };
     let (before, after) = (Some(was.amount), is.amount);
-    Ok(Verdict { condition, outcome, before, after, value, ci95, runs })
+    Ok(Verdict { condition, outcome, before, after, value, ci95, runs, unwatched })
 }
 
 /// The mean of some runs. How far it may be off is what each may be, or what they differ by, whichever is more.

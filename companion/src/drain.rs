@@ -2,16 +2,14 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Read};
+use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use aya::util::online_cpus;
 use bytemuck::Zeroable;
 use chase_format::boot;
-use chase_format::layout::{Header, MAGIC};
 use chase_format::syscalls::{EXTENSION, STATE_COMPLETE, SyscallsHeader};
 
 use crate::calibrate::Cost;
@@ -22,6 +20,7 @@ use crate::long_turns::LongTurns;
 use crate::narration::Narration;
 use crate::privilege;
 use crate::program::Program;
+use crate::recordings::is_recording;
 use crate::samples::Samples;
 use crate::shared::{PROCESS_FREE, PROCESS_GREETED, Process, Row, Totals, WAITS};
 use crate::watcher::{Found, Watcher};
@@ -32,11 +31,14 @@ struct Target {
     /// `None` if the file can't be created, or not be written any more.
     file: Option<SyscallsFile>,
     rows: Vec<u32>,
+    /// Whether the header has the present totals.
+    is_refreshed: bool,
 }
 
 impl Target {
     /// Updates the header's fields that are about all processes of the run.
     fn refresh(&mut self, totals: &Totals) {
+        self.is_refreshed = true;
         let Some(SyscallsFile { header, .. }) = &mut self.file else { return };
         header.written_ns = now_ns(libc::CLOCK_MONOTONIC);
         (header.lost_calls, header.lost_waits) = (totals.lost_calls, totals.lost_waits);
@@ -65,6 +67,9 @@ pub struct Drain {
     directory: PathBuf,
     cost: Cost,
     sample_hz: u64,
+    boot_id: [u8; 16],
+    /// As of this round, once it was asked for.
+    processors: Option<u64>,
     targets: HashMap<u32, Target>,
     samples: HashMap<u32, Samples>,
     causes: Causes,
@@ -130,6 +135,8 @@ impl Drain {
             directory,
             cost,
             sample_hz,
+            boot_id: boot_id(),
+            processors: None,
             targets: HashMap::new(),
             samples: HashMap::new(),
             causes: Causes::default(),
@@ -176,6 +183,7 @@ impl Drain {
         self.write_causes(program, &all);
         self.write_narrations(program, &all);
         self.write_long_turns(program, &all);
+        self.flush(&all);
         let mut found = Found { live: 0, ended: 0 };
         for (number, process) in (0..).zip(&all) {
             if process.state == PROCESS_FREE {
@@ -234,13 +242,18 @@ impl Drain {
         }
         let process = &processes[number as usize];
         let path = path_of(process, &self.directory);
-        let header = header_of(process, self.cost);
-        let header = SyscallsHeader { sample_hz: self.sample_hz, ..header };
-        let processors = online_cpus().map_or(0, |cpus| cpus.len() as u64);
-        let header = SyscallsHeader { processors, ..header };
+        let processors = self
+            .processors
+            .get_or_insert_with(|| online_cpus().map_or(0, |cpus| cpus.len() as u64));
+        let header = SyscallsHeader {
+            sample_hz: self.sample_hz,
+            boot_id: self.boot_id,
+            processors: *processors,
+            ..header_of(process, self.cost)
+        };
         let result = SyscallsFile::create(&path, header);
         let file = result.map_err(|error| self.failed.get_or_insert((path, error))).ok();
-        self.targets.insert(number, Target { file, rows: Vec::new() });
+        self.targets.insert(number, Target { file, rows: Vec::new(), is_refreshed: false });
     }
 
     fn write_samples(&mut self, program: &Program, processes: &[Process]) {
@@ -311,12 +324,29 @@ impl Drain {
         }
         self.make_target(number, processes);
         let Some(target) = self.targets.get_mut(&number) else { return };
-        target.refresh(&program.totals());
+        if !target.is_refreshed {
+            target.refresh(&program.totals());
+        }
         let Some(file) = &mut target.file else { return };
         if let Err(error) = write(file) {
             file.stop();
             target.file = None;
             self.failed.get_or_insert((path_of(process, &self.directory), error));
+        }
+    }
+
+    /// Ends a round: all that was written gets into the files.
+    fn flush(&mut self, processes: &[Process]) {
+        self.processors = None;
+        for (&number, target) in &mut self.targets {
+            target.is_refreshed = false;
+            let Some(file) = &mut target.file else { continue };
+            if let Err(error) = file.flush() {
+                file.stop();
+                target.file = None;
+                let path = path_of(&processes[number as usize], &self.directory);
+                self.failed.get_or_insert((path, error));
+            }
         }
     }
 
@@ -403,7 +433,6 @@ fn header_of(process: &Process, cost: Cost) -> SyscallsHeader {
         parent_pid: process.parent_pid,
         began_ns: process.began_ns,
         began_realtime_ns: realtime_of(process.began_ns),
-        boot_id: boot_id(),
         cost_inside_ns: cost.inside_ns,
         cost_outside_ns: cost.outside_ns,
         name: process.name,
@@ -442,27 +471,6 @@ pub(crate) fn path_of(process: &Process, directory: &Path) -> PathBuf {
     let mut file_name = OsStr::from_bytes(&name).to_owned();
     file_name.push(format!(".{}.{}.{EXTENSION}", process.own_pid, process.began_ns));
     directory.join(file_name)
-}
-
-fn is_recording(path: &Path, pid: u32) -> bool {
-    recording_header(path).is_ok_and(|header| header.pid == pid)
-}
-
-/// Reads the header of a recording.
-pub(crate) fn recording_header(path: &Path) -> io::Result<Header> {
-    let refused = || io::Error::from(io::ErrorKind::InvalidInput);
-    let mut header = Header::zeroed();
-    let mut options = OpenOptions::new();
-    let open = options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    if !path.symlink_metadata()?.is_file() {
-        return Err(refused());
-    }
-    let mut file = open.open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(refused());
-    }
-    file.read_exact(bytemuck::bytes_of_mut(&mut header))?;
-    if header.magic == MAGIC { Ok(header) } else { Err(refused()) }
 }
 
 /// Reads a clock in ns. The eBPF program and the session's file use `CLOCK_MONOTONIC`.

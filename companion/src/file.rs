@@ -1,30 +1,22 @@
-//! Writes a `.syscalls` file. Rows never move.
+//! Writes a `.syscalls` file. Rows never move. They are collected and written together ([`SyscallsFile::flush`]), since most
+//! processes are short, and a system call for each row takes longer than all else that is done for it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use bytemuck::{NoUninit, Zeroable, bytes_of, cast_slice};
-use chase_format::layout::{CHUNK_MAGIC, COMMITTED, ChunkHeader, ChunkKind, NONE, PAGE};
+use bytemuck::bytes_of;
+use chase_format::layout::{ChunkKind, PAGE};
 use chase_format::syscalls::{
     BlockedRow, CauseRow, FileRow, LongTurnRow, MAGIC, MappingRow, OnCpuRow, READER_MIN,
     STATE_STOPPED, SampleRow, SingleSyscallRow, SyscallRow, SyscallsHeader, TimedSampleRow,
     TurnsRow, VERSION, WaitRow,
 };
 
+use crate::growing::Growing;
+pub use crate::growing::Place;
 use crate::shared::{ON_CPU, Row, TURNS, Turns, WAIT_PREEMPTED, WAIT_VOLUNTARY};
-
-/// Size in bytes of a chunk.
-const CHUNK: usize = 4 * PAGE;
-
-/// The chunk to which rows of one kind are appended.
-#[derive(Debug)]
-struct Growing {
-    kind: ChunkKind,
-    at: u64,
-    header: ChunkHeader,
-}
 
 /// A file being written.
 #[derive(Debug)]
@@ -32,6 +24,8 @@ pub struct SyscallsFile {
     file: File,
     /// The contents of the first page; written by [`SyscallsFile::write_header`].
     pub header: SyscallsHeader,
+    /// Where the next chunk belongs. (Those that the header speaks of are in the file.)
+    allocated: u64,
     syscalls: Growing,
     waits: Growing,
     on_cpu: Growing,
@@ -49,10 +43,6 @@ pub struct SyscallsFile {
     timed_samples: Growing,
 }
 
-/// The position of a row in its file.
-#[derive(Clone, Copy, Debug)]
-pub struct Place(u64);
-
 impl SyscallsFile {
     /// Creates the file, replacing an older one. Whatever else has its name, a link or a named pipe, is not opened.
     ///
@@ -61,13 +51,17 @@ impl SyscallsFile {
     pub fn create(path: &Path, header: SyscallsHeader) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(0o600);
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        let file = match options.open(path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                fs::remove_file(path)?;
+                options.open(path)?
+            }
+            other => other?,
+        };
         let mut this = Self {
-            file: options.open(path)?,
+            file,
             header,
+            allocated: PAGE as u64,
             syscalls: Growing::new(ChunkKind::Syscalls),
             waits: Growing::new(ChunkKind::Waits),
             on_cpu: Growing::new(ChunkKind::OnCpu),
@@ -115,26 +109,57 @@ impl SyscallsFile {
         self.file.write_all_at(bytes_of(&self.header), 0)
     }
 
+    /// Writes the rows that were added since the last time, and then the header if there are new chunks.
+    ///
+    /// # Errors
+    /// If they can't be written. Then the file is as it was, but may have more rows of some kinds than of others.
+    pub fn flush(&mut self) -> io::Result<()> {
+        let growing = [
+            &mut self.syscalls,
+            &mut self.waits,
+            &mut self.on_cpu,
+            &mut self.samples,
+            &mut self.mappings,
+            &mut self.causes,
+            &mut self.blocked,
+            &mut self.files,
+            &mut self.single_syscalls,
+            &mut self.turns,
+            &mut self.long_turns,
+            &mut self.late_samples,
+            &mut self.timed_samples,
+        ];
+        for growing in growing {
+            growing.flush(&self.file)?;
+        }
+        if self.header.committed < self.allocated {
+            self.file.set_len(self.allocated)?;
+            self.header.committed = self.allocated;
+            self.write_header()?;
+        }
+        Ok(())
+    }
+
     /// Appends a row.
     ///
     /// # Errors
-    /// If it can't be written.
+    /// If those before it can't be written.
     pub fn add(&mut self, row: &Row) -> io::Result<Place> {
-        let Self { file, header, .. } = self;
+        let Self { file, allocated, .. } = self;
         match row.syscall {
-            WAIT_VOLUNTARY | WAIT_PREEMPTED => self.waits.add(file, header, &wait_row(row)),
-            ON_CPU => self.on_cpu.add(file, header, &on_cpu_row(row)),
-            TURNS => self.turns.add(file, header, &turns_row(row)),
-            _ => self.syscalls.add(file, header, &syscall_row(row)),
+            WAIT_VOLUNTARY | WAIT_PREEMPTED => self.waits.add(file, allocated, &wait_row(row)),
+            ON_CPU => self.on_cpu.add(file, allocated, &on_cpu_row(row)),
+            TURNS => self.turns.add(file, allocated, &turns_row(row)),
+            _ => self.syscalls.add(file, allocated, &syscall_row(row)),
         }
     }
 
     /// Appends a row of samples; also returns its index among these rows.
     ///
     /// # Errors
-    /// If it can't be written.
+    /// If those before it can't be written.
     pub fn add_samples(&mut self, row: &SampleRow) -> io::Result<(Place, u32)> {
-        let place = self.samples.add(&self.file, &mut self.header, row)?;
+        let place = self.samples.add(&self.file, &mut self.allocated, row)?;
         self.number_of_samples += 1;
         Ok((place, self.number_of_samples - 1))
     }
@@ -142,50 +167,50 @@ impl SyscallsFile {
     /// Appends times of samples.
     ///
     /// # Errors
-    /// If they can't be written.
+    /// If those before them can't be written.
     pub fn add_timed_samples(&mut self, rows: &[TimedSampleRow]) -> io::Result<()> {
-        self.timed_samples.add_all(&self.file, &mut self.header, rows)
+        self.timed_samples.add_all(&self.file, &mut self.allocated, rows)
     }
 
     /// Appends a row of samples late in turns.
     ///
     /// # Errors
-    /// If it can't be written.
+    /// If those before it can't be written.
     pub fn add_late_samples(&mut self, row: &SampleRow) -> io::Result<Place> {
-        self.late_samples.add(&self.file, &mut self.header, row)
+        self.late_samples.add(&self.file, &mut self.allocated, row)
     }
 
     /// Appends a long turn.
     ///
     /// # Errors
-    /// If it can't be written.
+    /// If those before it can't be written.
     pub fn add_long_turn(&mut self, row: &LongTurnRow) -> io::Result<()> {
-        self.long_turns.add(&self.file, &mut self.header, row).map(drop)
+        self.long_turns.add(&self.file, &mut self.allocated, row).map(drop)
     }
 
     /// Appends a mapping.
     ///
     /// # Errors
-    /// If it can't be written.
+    /// If those before it can't be written.
     pub fn add_mapping(&mut self, row: &MappingRow) -> io::Result<()> {
-        self.mappings.add(&self.file, &mut self.header, row).map(drop)
+        self.mappings.add(&self.file, &mut self.allocated, row).map(drop)
     }
 
     /// Appends a single system call.
     ///
     /// # Errors
-    /// If it can't be written.
+    /// If those before it can't be written.
     pub fn add_single_syscall(&mut self, row: &SingleSyscallRow) -> io::Result<()> {
-        self.single_syscalls.add(&self.file, &mut self.header, row).map(drop)
+        self.single_syscalls.add(&self.file, &mut self.allocated, row).map(drop)
     }
 
     /// Appends a cause of waits.
     ///
     /// # Errors
-    /// If it can't be written.
+    /// If those before it can't be written.
     pub fn add_cause(&mut self, row: &CauseRow) -> io::Result<Place> {
         self.number_of_causes += 1;
-        self.causes.add(&self.file, &mut self.header, row)
+        self.causes.add(&self.file, &mut self.allocated, row)
     }
 
     /// Returns the number of causes written.
@@ -197,45 +222,46 @@ impl SyscallsFile {
     /// Appends a long wait.
     ///
     /// # Errors
-    /// If it can't be written.
+    /// If those before it can't be written.
     pub fn add_blocked(&mut self, row: &BlockedRow) -> io::Result<()> {
-        self.blocked.add(&self.file, &mut self.header, row).map(drop)
+        self.blocked.add(&self.file, &mut self.allocated, row).map(drop)
     }
 
     /// Appends samples of a file.
     ///
     /// # Errors
-    /// If it can't be written.
+    /// If those before it can't be written.
     pub fn add_file(&mut self, row: &FileRow) -> io::Result<Place> {
-        self.files.add(&self.file, &mut self.header, row)
+        self.files.add(&self.file, &mut self.allocated, row)
     }
 
     /// Rewrites samples of a file.
     ///
     /// # Errors
     /// If it can't be written.
-    pub fn update_file(&self, Place(at): Place, row: &FileRow) -> io::Result<()> {
-        self.file.write_all_at(bytes_of(row), at)
+    pub fn update_file(&mut self, place: Place, row: &FileRow) -> io::Result<()> {
+        self.files.update(&self.file, place, row)
     }
 
     /// Rewrites a cause of waits.
     ///
     /// # Errors
     /// If it can't be written.
-    pub fn update_cause(&self, Place(at): Place, row: &CauseRow) -> io::Result<()> {
-        self.file.write_all_at(bytes_of(row), at)
+    pub fn update_cause(&mut self, place: Place, row: &CauseRow) -> io::Result<()> {
+        self.causes.update(&self.file, place, row)
     }
 
     /// Rewrites a row.
     ///
     /// # Errors
     /// If it can't be written.
-    pub fn update(&self, Place(at): Place, row: &Row) -> io::Result<()> {
+    pub fn update(&mut self, place: Place, row: &Row) -> io::Result<()> {
+        let file = &self.file;
         match row.syscall {
-            WAIT_VOLUNTARY | WAIT_PREEMPTED => self.file.write_all_at(bytes_of(&wait_row(row)), at),
-            ON_CPU => self.file.write_all_at(bytes_of(&on_cpu_row(row)), at),
-            TURNS => self.file.write_all_at(bytes_of(&turns_row(row)), at),
-            _ => self.file.write_all_at(bytes_of(&syscall_row(row)), at),
+            WAIT_VOLUNTARY | WAIT_PREEMPTED => self.waits.update(file, place, &wait_row(row)),
+            ON_CPU => self.on_cpu.update(file, place, &on_cpu_row(row)),
+            TURNS => self.turns.update(file, place, &turns_row(row)),
+            _ => self.syscalls.update(file, place, &syscall_row(row)),
         }
     }
 
@@ -243,72 +269,16 @@ impl SyscallsFile {
     ///
     /// # Errors
     /// If it can't be written.
-    pub fn update_samples(&self, Place(at): Place, row: &SampleRow) -> io::Result<()> {
-        self.file.write_all_at(bytes_of(row), at)
-    }
-}
-
-impl Growing {
-    fn new(kind: ChunkKind) -> Self {
-        Self { kind, at: 0, header: ChunkHeader::zeroed() }
+    pub fn update_samples(&mut self, place: Place, row: &SampleRow) -> io::Result<()> {
+        self.samples.update(&self.file, place, row)
     }
 
-    fn add<T: NoUninit>(
-        &mut self,
-        file: &File,
-        header: &mut SyscallsHeader,
-        row: &T,
-    ) -> io::Result<Place> {
-        self.find_room::<T>(file, header)?;
-        self.append(file, std::slice::from_ref(row))
-    }
-
-    /// Adds rows that follow each other, by few system calls.
-    fn add_all<T: NoUninit>(
-        &mut self,
-        file: &File,
-        header: &mut SyscallsHeader,
-        mut rows: &[T],
-    ) -> io::Result<()> {
-        while !rows.is_empty() {
-            let room = self.find_room::<T>(file, header)?;
-            let (now, later) = rows.split_at(room.min(rows.len()));
-            self.append(file, now)?;
-            rows = later;
-        }
-        Ok(())
-    }
-
-    /// Begins another chunk if the present one is full; returns for how many rows there is room.
-    fn find_room<T>(&mut self, file: &File, header: &mut SyscallsHeader) -> io::Result<usize> {
-        let in_chunk = (CHUNK - size_of::<ChunkHeader>()) / size_of::<T>();
-        if self.at == 0 || self.header.count as usize == in_chunk {
-            let at = header.committed;
-            self.header = ChunkHeader {
-                magic: CHUNK_MAGIC,
-                kind: self.kind as u32,
-                len: CHUNK as u64,
-                state: COMMITTED,
-                owner: NONE,
-                ..ChunkHeader::zeroed()
-            };
-            file.set_len(at + CHUNK as u64)?;
-            file.write_all_at(bytes_of(&self.header), at)?;
-            header.committed = at + CHUNK as u64;
-            self.at = at;
-            file.write_all_at(bytes_of(header), 0)?;
-        }
-        Ok(in_chunk - self.header.count as usize)
-    }
-
-    /// Adds rows to the present chunk, which has room for them; returns the place of the first.
-    fn append<T: NoUninit>(&mut self, file: &File, rows: &[T]) -> io::Result<Place> {
-        let offset = size_of::<ChunkHeader>() + self.header.count as usize * size_of::<T>();
-        let at = self.at + offset as u64;
-        file.write_all_at(cast_slice(rows), at)?;
-        self.header.count += rows.len() as u32;
-        file.write_all_at(bytes_of(&self.header), self.at)?;
-        Ok(Place(at))
+    /// Rewrites a row of samples late in turns.
+    ///
+    /// # Errors
+    /// If it can't be written.
+    pub fn update_late_samples(&mut self, place: Place, row: &SampleRow) -> io::Result<()> {
+        self.late_samples.update(&self.file, place, row)
     }
 }
 
@@ -366,5 +336,86 @@ fn wait_row(row: &Row) -> WaitRow {
         max_ns: row.max_ns,
         later: [0; 11],
         histogram: row.histogram,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytemuck::Zeroable;
+    use chase_format::layout::ChunkHeader;
+    use chase_recorder::reader::SyscallsFile as Reader;
+
+    use super::*;
+    use crate::growing;
+
+    fn sample(number: u32, user: u32) -> SampleRow {
+        SampleRow { context_ref: 1, tid: 2, address: number.into(), user, kernel: 0 }
+    }
+
+    fn late(number: u32) -> SampleRow {
+        SampleRow { tid: 3, ..sample(number, 1) }
+    }
+
+    /// What a reader finds: samples, and those late in turns.
+    fn found(path: &Path) -> (Vec<SampleRow>, Vec<SampleRow>) {
+        let file = Reader::parse(fs::read(path).expect("read")).expect("well-formed");
+        assert_eq!(file.problems(), []);
+        (file.samples().collect(), file.late_samples().collect())
+    }
+
+    #[test]
+    fn rows_are_in_the_file_once_it_is_flushed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("a.chase.syscalls");
+        fs::write(&path, "an older file").expect("written");
+        let mut file = SyscallsFile::create(&path, SyscallsHeader::zeroed()).expect("a file");
+        assert_eq!(found(&path), (vec![], vec![]));
+        // Some chunks, flushed within a chunk, at its end, and not for more than one.
+        let mut expected = (Vec::new(), Vec::new());
+        let mut places = Vec::new();
+        let in_chunk = (growing::CHUNK - size_of::<ChunkHeader>()) / size_of::<SampleRow>();
+        for number in 0..5 * in_chunk as u32 {
+            let row = sample(number, 1);
+            let (place, index) = file.add_samples(&row).expect("added");
+            assert_eq!(index, number);
+            places.push(place);
+            expected.0.push(row);
+            if number % 100 == 0 {
+                let row = late(number);
+                file.add_late_samples(&row).expect("added");
+                expected.1.push(row);
+            }
+            // One that waits, and one that is in the file, perhaps.
+            for changed in [number, number / 2] {
+                let row = sample(changed, number + 2);
+                file.update_samples(places[changed as usize], &row).expect("changed");
+                expected.0[changed as usize] = row;
+            }
+            let is_end = number as usize + 1 == in_chunk;
+            if is_end || number == 7 || number as usize == 3 * in_chunk + 9 {
+                file.flush().expect("flushed");
+                assert_eq!(found(&path), expected, "{number}");
+            }
+        }
+        file.flush().expect("flushed");
+        assert_eq!(found(&path), expected);
+        let len = fs::metadata(&path).expect("a file").len();
+        file.flush().expect("nothing to do");
+        assert_eq!((fs::metadata(&path).expect("a file").len(), len), (len, file.allocated));
+    }
+
+    #[test]
+    fn what_can_not_be_written_is_not_spoken_of() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("a.chase.syscalls");
+        let mut file = SyscallsFile::create(&path, SyscallsHeader::zeroed()).expect("a file");
+        file.add_samples(&sample(1, 1)).expect("added");
+        file.flush().expect("flushed");
+        // From now on, it can't be written.
+        file.file = File::open(&path).expect("opened");
+        file.add_late_samples(&late(2)).expect("added");
+        assert!(file.flush().is_err());
+        file.stop();
+        assert_eq!(found(&path), (vec![sample(1, 1)], vec![]));
     }
 }

@@ -19,6 +19,7 @@ pub mod error;
 pub mod file;
 pub mod generated;
 pub mod greeter;
+mod growing;
 pub mod intervals;
 pub mod jitdump;
 pub mod long_turns;

@@ -1,13 +1,14 @@
 //! Finds the recordings in a directory.
 
 use std::collections::HashSet;
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use chase_format::layout::{EXTENSION, Header};
-
-use crate::drain::recording_header;
+use bytemuck::Zeroable;
+use chase_format::layout::{EXTENSION, Header, MAGIC};
 
 /// More files may be created within the resolution of a directory's modification time.
 const RESOLUTION: Duration = Duration::from_millis(100);
@@ -61,6 +62,28 @@ impl Recordings {
     }
 }
 
+/// Whether this is the recording of a process.
+pub(crate) fn is_recording(path: &Path, pid: u32) -> bool {
+    recording_header(path).is_ok_and(|header| header.pid == pid)
+}
+
+/// Reads the header of a recording.
+fn recording_header(path: &Path) -> io::Result<Header> {
+    let refused = || io::Error::from(io::ErrorKind::InvalidInput);
+    let mut header = Header::zeroed();
+    let mut options = OpenOptions::new();
+    let open = options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    if !path.symlink_metadata()?.is_file() {
+        return Err(refused());
+    }
+    let mut file = open.open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(refused());
+    }
+    file.read_exact(bytemuck::bytes_of_mut(&mut header))?;
+    if header.magic == MAGIC { Ok(header) } else { Err(refused()) }
+}
+
 fn modified_at(path: &Path) -> Option<SystemTime> {
     path.symlink_metadata().and_then(|metadata| metadata.modified()).ok()
 }
@@ -71,8 +94,7 @@ fn is_older(time: Option<SystemTime>, than: Duration) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use bytemuck::Zeroable;
-    use chase_format::layout::{ClockPair, MAGIC};
+    use chase_format::layout::ClockPair;
 
     use super::*;
 

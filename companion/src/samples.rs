@@ -198,7 +198,7 @@ impl Samples {
             let Some(counts) = self.late.get_mut(&key) else { continue };
             let row = counts.written(key);
             match counts.place {
-                Some((place, _)) => file.update_samples(place, &row)?,
+                Some((place, _)) => file.update_late_samples(place, &row)?,
                 None => counts.place = Some((file.add_late_samples(&row)?, 0)),
             }
         }

@@ -406,7 +406,7 @@ impl Image {
                 result = thread.write(tid, hz, file);
             }
         }
-        result.err()
+        result.and_then(|()| file.flush()).err()
     }
 
     fn finish(&mut self, directory: &Path) -> Option<io::Error> {

@@ -48,6 +48,12 @@ pub(super) fn value(condition: &Condition, run: &Analysis) -> Result<Option<Valu
     Ok(Some(if as_share { value.percent_of(whole) } else { value }))
 }
 
+/// How many processes of a run the figure lacks: what samples and system calls tell is of those that a companion has watched.
+pub(super) fn unwatched(condition: &Condition, run: &Analysis) -> usize {
+    let is_of_companion = condition.figure == Figure::OnCpu || condition.kind == Kind::Syscall;
+    if is_of_companion { run.not_seen.syscalls.processes_without.len() } else { 0 }
+}
+
 fn value_and_whole(condition: &Condition, run: &Analysis) -> Result<Option<(Value, f64)>, String> {
     let whole = run.totals.whole_ns().as_f64();
     let named = |names: &[&str]| names.iter().any(|name| condition.glob.is_match(name));

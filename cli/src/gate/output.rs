@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{Outcome, Verdict};
 use crate::args::Unit;
-use crate::terminal::{clean, count, elapsed};
+use crate::terminal::{clean, count, elapsed, plural};
 
 impl Verdict<'_> {
     fn word(&self) -> &'static str {
@@ -46,6 +46,11 @@ impl Verdict<'_> {
         if of_one && limit.unit != Unit::Count {
             text.push_str(" (a single run on a side: how much runs differ is not known)");
         }
+        if self.unwatched > 0 {
+            let processes = plural(self.unwatched as u64, "unwatched process");
+            let are = if self.unwatched == 1 { "is" } else { "are" };
+            text.push_str(&format!(" ({processes} {are} not in it)"));
+        }
         text
     }
 }
@@ -77,6 +82,7 @@ pub(super) fn json(verdicts: &[Verdict]) -> String {
             "limit": verdict.condition.limit.amount,
             "ci95": verdict.ci95,
             "runs": [verdict.runs.0, verdict.runs.1],
+            "unwatched": verdict.unwatched,
             "text": verdict.shown(),
         })
     };
