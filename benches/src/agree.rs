@@ -33,8 +33,8 @@ const BAR: f64 = 5.0;
 const TWO_SIDED_95: f64 = 1.96;
 /// The same where it was estimated with 1, 2, … degrees of freedom: quantiles of Student's t distribution.
 const STUDENT_95: [f64; 20] = [
-    12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13, 2.12,
-    2.11, 2.10, 2.09, 2.09,
+    12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13,
+    2.12, 2.11, 2.10, 2.09, 2.09,
 ];
 /// Objects with a smaller share, in percent, are no comparison's subject.
 const LEAST: f64 = 0.5;
