@@ -290,11 +290,14 @@ static void handlers(void)
     tell("escapes", escapes);
 }
 
+/* Enough of them that those by which chase learns how often the calls come are few. */
+#define REQUESTS 600
+
 /* A thread of a server: it mostly waits, and makes many short calls when it does not. */
 static void *servant(void *argument)
 {
     (void)argument;
-    for (int request = 0; request < 300; request++) {
+    for (int request = 0; request < REQUESTS; request++) {
         usleep(2000);
         for (long i = 0; i < 100; i++)
             trap_add(i, 1);
@@ -307,7 +310,7 @@ static void waiting(void)
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, servant, NULL) == 0);
     CHECK(pthread_join(thread, NULL) == 0);
-    tell("trap_add", 300 * 100);
+    tell("trap_add", REQUESTS * 100);
 }
 
 int main(int argc, char **argv)
