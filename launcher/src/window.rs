@@ -21,15 +21,9 @@ const ROUNDS: u32 = 20;
 /// How often chase looks whether a call has begun the recording.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The companion is started so much earlier than the recording begins: it takes a moment, and it leaves after some seconds
-/// without a process.
-const LEAD: Duration = Duration::from_secs(1);
-
 /// Where the recording stands.
 enum State {
-    /// It begins at a time, for which the companion is made ready, ...
-    Unready(Instant),
-    /// ... at a time, or when a signal comes.
+    /// It begins at a time, or when a signal comes.
     Before(Option<Instant>),
     /// A call begins it: whether that has come is looked at next at this time.
     Awaiting(Instant),
@@ -55,8 +49,7 @@ impl<'a> Window<'a> {
     pub(crate) fn new(part: Part, settings: &'a Settings) -> Self {
         let at = |time: Option<Duration>| time.map(|time| Instant::now() + time);
         let state = match part {
-            Part { delay: Some(delay), .. } => State::Unready(Instant::now() + delay),
-            _ if part.begins_later() => State::Before(None),
+            _ if part.begins_later() => State::Before(at(part.delay)),
             _ if part.is_whole() => State::Over,
             _ if part.first_call().is_some() => State::Awaiting(Instant::now()),
             _ => State::During(at(part.duration)),
@@ -77,7 +70,6 @@ impl<'a> Window<'a> {
     /// When [`Window::step`] is to be called.
     pub(crate) fn due(&self) -> Option<Instant> {
         match self.state {
-            State::Unready(at) => Some(at.checked_sub(LEAD).unwrap_or(at)),
             State::Before(at) | State::During(at) => at,
             State::Awaiting(at) => Some(at),
             State::Over => None,
@@ -88,10 +80,6 @@ impl<'a> Window<'a> {
     pub(crate) fn takes(&mut self, program: i32, signal: i32) -> bool {
         if self.part.start_on != Some(StartOn::Signal(signal)) {
             return false;
-        }
-        // It need not wait for the time.
-        if let State::Unready(_) = self.state {
-            self.state = State::Before(None);
         }
         self.go_on(program);
         true
@@ -106,17 +94,7 @@ impl<'a> Window<'a> {
 
     fn go_on(&mut self, program: i32) {
         match self.state {
-            State::Unready(at) => {
-                companion::start(self.settings);
-                self.state = State::Before(Some(at));
-            }
-            State::Before(at) => {
-                // (That of a signal is not known before.)
-                if at.is_none() {
-                    companion::start(self.settings);
-                }
-                self.begin(program);
-            }
+            State::Before(_) => self.begin(program),
             State::Awaiting(_) => self.look_for_call(),
             State::During(_) => self.end(),
             State::Over => {}
@@ -126,6 +104,7 @@ impl<'a> Window<'a> {
     /// Comes into the program, and into what it has started.
     fn begin(&mut self, program: i32) {
         self.has_begun = true;
+        companion::start(self.settings);
         let mut seen = Vec::new();
         for _ in 0..ROUNDS {
             let new: Vec<i32> =
