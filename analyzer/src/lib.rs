@@ -191,7 +191,7 @@ pub use run::{Catalog, Link, Member, Run};
 pub use sampled::{OnCpuOfApi, SampledTime};
 pub use since::Moment;
 pub use slow_start::SlowStart;
-pub use stats::{Imbalance, Robust, imbalance, median};
+pub use stats::{Imbalance, Robust, imbalance, median, student_95};
 pub use syscalls::{
     All, Category, CategoryRow, ErrorCount, Nested, OfApi, OfContext, OfLibrary, OfThread, Syscall,
     SyscallMeasures, SyscallRow, Syscalls, by_category as syscalls_by_category,

@@ -1,5 +1,7 @@
 //! Formulas over the values of threads. Each names its source; the tests contain the sources' examples.
 
+use crate::evidence::NORMAL_95;
+
 /// Returns the median of `values`, which it sorts; 0 if there are none.
 #[must_use]
 pub fn median(values: &mut [f64]) -> f64 {
@@ -90,6 +92,21 @@ impl Robust {
     pub fn is_outlier(&self, value: f64) -> bool {
         self.score(value).abs() > OUTLIER_SCORE
     }
+}
+
+/// Returns how many standard deviations 95 of 100 values are within, where the standard deviation was estimated with so many degrees
+/// of freedom: the 0.975 quantile of Student's t distribution; beyond 20, that of the normal distribution.
+///
+/// ```
+/// assert_eq!(chase_analyzer::student_95(2), 4.30);
+/// ```
+#[must_use]
+pub fn student_95(degrees: usize) -> f64 {
+    const BY_DEGREES: [f64; 20] = [
+        12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13,
+        2.12, 2.11, 2.10, 2.09, 2.09,
+    ];
+    BY_DEGREES.get(degrees.max(1) - 1).copied().unwrap_or(NORMAL_95)
 }
 
 #[cfg(test)]

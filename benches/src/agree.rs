@@ -16,6 +16,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
+use chase_analyzer::student_95;
 use serde_json::Value;
 
 use crate::bench::{Bench, Under, installed, unwatchable};
@@ -31,11 +32,6 @@ const LEAST_RUNS: usize = 3;
 const BAR: f64 = 5.0;
 /// Standard deviations that 95 of 100 values are within, where the standard deviation is known.
 const TWO_SIDED_95: f64 = 1.96;
-/// The same where it was estimated with 1, 2, … degrees of freedom: quantiles of Student's t distribution.
-const STUDENT_95: [f64; 20] = [
-    12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13,
-    2.12, 2.11, 2.10, 2.09, 2.09,
-];
 /// Objects with a smaller share, in percent, are no comparison's subject.
 const LEAST: f64 = 0.5;
 
@@ -231,11 +227,6 @@ fn variance(runs: &[Shares], name: &str) -> f64 {
     let middle = median(runs, name);
     let squares = runs.iter().map(|run| (share_of(run, name).percent - middle).powi(2));
     squares.sum::<f64>() / (runs.len().saturating_sub(1).max(1)) as f64
-}
-
-/// Of a standard deviation that was estimated with so many degrees of freedom.
-fn student_95(degrees: usize) -> f64 {
-    STUDENT_95.get(degrees.max(1) - 1).copied().unwrap_or(TWO_SIDED_95)
 }
 
 /// The part of the variance of runs that their intervals don't explain.

@@ -4,16 +4,13 @@ mod figure;
 mod output;
 
 use anyhow::Context;
-use chase_analyzer::Analysis;
+use chase_analyzer::{Analysis, student_95};
 
 use self::figure::{Value, value};
 use crate::args::{Cli, CompareArgs, Condition, GateArgs, Limit, Unit, Usage, View};
 
 /// Exit status where a condition is met.
 pub(crate) const FAILED: u8 = 3;
-/// Twice the standard error, and somewhat more where few runs tell what it is: Student's t for 95 %, by degrees of freedom.
-const STUDENT: [f64; 10] = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23];
-const NORMAL: f64 = 1.96;
 
 /// What came of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,10 +152,7 @@ fn mean(values: &[Value]) -> Value {
     let squares: f64 = values.iter().map(|value| (value.amount - amount).powi(2)).sum();
     let of_all = match values.len() {
         0 | 1 => 0.0,
-        runs => {
-            let t = STUDENT.get(runs - 2).copied().unwrap_or(NORMAL);
-            t * (squares / (count - 1.0) / count).sqrt()
-        }
+        runs => student_95(runs - 1) * (squares / (count - 1.0) / count).sqrt(),
     };
     Value { amount, ci95: of_each.max(of_all) }
 }

@@ -42,6 +42,7 @@ impl Growing {
         Ok(self.append(std::slice::from_ref(row)))
     }
 
+    /// Adds rows that follow each other.
     pub(crate) fn add_all<T: NoUninit>(
         &mut self,
         file: &File,
