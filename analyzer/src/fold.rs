@@ -19,11 +19,15 @@ use chase_recorder::syscalls::{STATE_COMPLETE, STATE_STOPPED};
 use zstd::stream::read::Decoder;
 use zstd::stream::write::Encoder;
 
+use crate::clock::Ns;
 use crate::error::{Cause, Error, Failure};
 use crate::liveness::is_running;
+use crate::read_ahead::ReadAhead;
 use crate::shelf::{Shelf, Shelved};
 use crate::unrecorded::{self, file_of, is_alone};
 
+/// How archives' names begin, before the time in ms since 1970.
+const PREFIX: &str = "folded-";
 /// The suffix of archives' names.
 const SUFFIX: &str = ".chase.tar.zst";
 /// Larger recordings are not folded.
@@ -52,6 +56,13 @@ pub(crate) fn is_archive(path: &Path) -> bool {
     path.file_name().and_then(OsStr::to_str).is_some_and(|name| name.ends_with(SUFFIX))
 }
 
+/// Whether an archive was made before `since`, in ns since 1970, as its name says: what began later is not in it.
+pub(crate) fn is_from_before(archive: &Path, since: Ns) -> bool {
+    let name = archive.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let made = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()?.parse().ok());
+    made.is_some_and(|ms: u64| ms < since.0 / 1_000_000)
+}
+
 /// Folds the recordings in a directory whose processes have ended, and removes them. Keeps those to which a companion
 /// may still write, and large ones.
 ///
@@ -78,7 +89,7 @@ pub fn fold(directory: &Path) -> Result<Folded, Error> {
         return Ok(Folded::default());
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-    let archive = directory.join(format!("folded-{now}-{}{SUFFIX}", std::process::id()));
+    let archive = directory.join(format!("{PREFIX}{now}-{}{SUFFIX}", std::process::id()));
     let unfinished = archive.with_extension("unfinished");
     let written = write(&unfinished, &ended).and_then(|folded| {
         fs::rename(&unfinished, &archive)?;
@@ -149,12 +160,14 @@ fn write(archive: &Path, recordings: &[PathBuf]) -> io::Result<(u64, Vec<PathBuf
     encoder.include_checksum(true)?;
     let mut tar = tar::Builder::new(encoder);
     let (mut all, mut files) = (0, Vec::new());
+    let mut bytes = Vec::new();
     for path in recordings.iter().flat_map(|path| [path.clone(), file_of(path)]) {
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
+        bytes.clear();
+        match File::open(&path).and_then(|mut file| file.read_to_end(&mut bytes)) {
+            Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
-        };
+        }
         let Some(name) = path.file_name() else { continue };
         // If the end was not seen, the file contains space that was reserved and never written.
         let committed = parse_header(&bytes).map_or(bytes.len() as u64, |header| header.committed);
@@ -221,8 +234,8 @@ fn read_into(
     let file = File::open(archive)?;
     let all = limit.saturating_add(file.metadata()?.len().saturating_mul(RATIO));
     let left = Rc::new(Cell::new(0));
-    let mut tar =
-        tar::Archive::new(Bounded { inner: Decoder::new(file)?, left: left.clone(), all });
+    let inner = ReadAhead::new(Decoder::new(file)?)?;
+    let mut tar = tar::Archive::new(Bounded { inner, left: left.clone(), all });
     let mut entries = tar.entries()?;
     let mut bytes = Vec::new();
     loop {

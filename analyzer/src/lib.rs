@@ -111,6 +111,7 @@ mod on_cpu;
 mod one_by_one;
 mod overhead;
 mod packed;
+mod read_ahead;
 mod roles;
 mod rows;
 mod run;
@@ -174,7 +175,7 @@ pub use groups::{
 };
 pub use held::{Held, HeldLocks};
 pub use image::{Ending, Image, SyscallsState};
-pub use load::{Loaded, load, load_run, load_run_with, scan, scan_all};
+pub use load::{Loaded, load, load_run, load_run_with, scan, scan_all, scan_since};
 pub use locks::{LockRow, locks};
 pub use narration::{NarratedCall, Narration, narration};
 pub use object_causes::ObjectCauses;

@@ -58,6 +58,16 @@ pub fn scan(path: &Path) -> Result<Catalog, Error> {
 ///
 /// If there are none at one of them, or none can be read at any.
 pub fn scan_all(paths: &[PathBuf]) -> Result<Catalog, Error> {
+    scan_since(paths, Ns(0))
+}
+
+/// Like [`scan_all`], but finds only runs that began at this time, in ns since 1970, or later; of those before, some may be missing,
+/// or parts of them. Where many runs are in one directory, that is faster. If all are from before, there may be no runs.
+///
+/// # Errors
+///
+/// As [`scan_all`].
+pub fn scan_since(paths: &[PathBuf], since: Ns) -> Result<Catalog, Error> {
     let mut files = Vec::new();
     for path in paths {
         let metadata = fs::metadata(path).map_err(|source| match source.kind() {
@@ -93,6 +103,9 @@ pub fn scan_all(paths: &[PathBuf]) -> Result<Catalog, Error> {
             }
         }
     });
+    let (older, archives): (Vec<PathBuf>, Vec<PathBuf>) =
+        archives.into_iter().partition(|archive| fold::is_from_before(archive, since));
+    let are_some_older = !older.is_empty();
     for archive in archives {
         let shelf = Shelf::new(archive.parent().unwrap_or(Path::new(".")));
         let (unfolded, failed) = fold::unfold(&archive, &shelf);
@@ -111,6 +124,7 @@ pub fn scan_all(paths: &[PathBuf]) -> Result<Catalog, Error> {
         (true, [path]) if failures.len() == 1 && failures[0].path == *path => {
             Err(failures.remove(0).into())
         }
+        (true, _) if are_some_older => Ok(Catalog { runs: Vec::new(), failures }),
         (true, _) => {
             let path = paths.first().cloned().unwrap_or_default();
             Err(Error::AllFailed { path, failures })

@@ -17,7 +17,7 @@ const SLACK_NS: u64 = 10_000_000;
 /// The result of [`scan`](crate::scan).
 #[derive(Debug)]
 pub struct Catalog {
-    /// The runs, newest first; never empty.
+    /// The runs, newest first; never empty, except for [`scan_since`](crate::scan_since).
     pub runs: Vec<Run>,
     /// Files that are no recordings, or can't be read.
     pub failures: Vec<Failure>,

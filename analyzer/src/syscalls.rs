@@ -17,10 +17,10 @@ pub(crate) use collect::{Collected, Place, Places, Scheduler, TracingCost, each_
 pub(crate) use names::error_name as errno_name;
 pub use names::{Category, Syscall, syscall, syscall_name};
 pub(crate) use names::{category_of, is_for_memory_map};
-pub(crate) use rows::WaitsIn;
 pub use rows::{
     All, CategoryRow, Nested, OfApi, OfContext, OfLibrary, OfThread, SyscallRow, Syscalls,
     by_category, by_syscall,
 };
+pub(crate) use rows::{InOwnCode, WaitsIn};
 pub use sums::{ErrorCount, SyscallMeasures};
 pub(crate) use tables::{Surroundings, tables_of};

@@ -6,7 +6,7 @@ use chase_recorder::syscalls::NO_SYSCALL;
 
 use crate::blocking::{Cause, cause_of, is_of_openmp};
 use crate::rows::{ApiRow, ObjectRow, ThreadRow};
-use crate::syscalls::{Category, OfApi, OfThread, SyscallRow, WaitsIn, category_of, syscall_name};
+use crate::syscalls::{Category, InOwnCode, OfApi, SyscallRow, WaitsIn, category_of, syscall_name};
 
 /// Times of waits by what they are for.
 type Times = BTreeMap<Cause, u64>;
@@ -77,7 +77,7 @@ fn numbers(threads: &[ThreadRow]) -> HashMap<(u32, Option<u32>), usize> {
 pub(crate) fn of_own_code(
     threads: &[ThreadRow],
     waits: &[WaitsIn],
-    syscalls: &[SyscallRow<OfThread>],
+    in_own_code: &[InOwnCode],
     objects: &[ObjectRow],
 ) -> Vec<Vec<(Cause, f64)>> {
     let numbers = numbers(threads);
@@ -90,10 +90,10 @@ pub(crate) fn of_own_code(
         }
     }
     let mut times: Vec<Times> = vec![BTreeMap::new(); threads.len()];
-    for row in syscalls {
-        if let Some(&thread) = numbers.get(&(row.of.process, row.of.thread)) {
-            let cause = of_wait(row.number, false, is_of_team(thread));
-            add(&mut times[thread], cause, row.measures.off_cpu_ns.0);
+    for made in in_own_code {
+        if let Some(&thread) = numbers.get(&(made.process, made.thread)) {
+            let cause = of_wait(made.number, false, is_of_team(thread));
+            add(&mut times[thread], cause, made.off_cpu_ns.0);
         }
     }
     seen.into_iter().zip(times).map(|(seen, times)| parts(seen, times)).collect()

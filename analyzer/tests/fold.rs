@@ -3,12 +3,14 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, UNIX_EPOCH};
 
 use chase_analyzer::recorder::builder::{Builder, SyscallsBuilder, sample};
 use chase_analyzer::recorder::layout::END_EXIT;
 use chase_analyzer::recorder::reader::Recording;
 use chase_analyzer::recorder::syscalls::{STATE_COMPLETE, STATE_OPEN};
-use chase_analyzer::{Analysis, Selection, fold, load};
+use chase_analyzer::{Analysis, Ns, Selection, fold, load, scan_since};
 
 /// A process, child of number 1000 if it is another one.
 fn process(pid: u32, calls: u64) -> Vec<u8> {
@@ -73,6 +75,30 @@ fn nothing_is_lost() {
     assert_eq!(fold(directory.path()).unwrap().recordings, 1);
     assert_eq!((calls(directory.path()), archives(directory.path()).len()), (more, 2));
     assert!(fold(directory.path()).unwrap().archive.is_none());
+}
+
+#[test]
+fn an_archive_from_before_a_run_is_not_read_for_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let paths = [directory.path().to_owned()];
+    let members = |since| {
+        let catalog = scan_since(&paths, since).unwrap();
+        assert!(catalog.failures.is_empty(), "{:?}", catalog.failures);
+        catalog.runs.iter().map(|run| run.members.len()).sum::<usize>()
+    };
+    let now = || Ns(UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64);
+    let before = now();
+    write(directory.path(), 3);
+    fold(directory.path()).unwrap();
+    sleep(Duration::from_millis(2));
+    let after = now();
+    assert_eq!((members(Ns(0)), members(before), members(after)), (3, 3, 0));
+    fs::write(directory.path().join("app.1031.chase"), process(1031, 7)).unwrap();
+    assert_eq!((members(before), members(after)), (4, 1));
+    // Whoever gives an archive another name hides when it was made.
+    let archive = archives(directory.path()).remove(0);
+    fs::rename(&archive, archive.with_file_name("mine.chase.tar.zst")).unwrap();
+    assert_eq!(members(after), 4);
 }
 
 /// As after a fold that was killed before it removed anything.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use chase_analyzer::recorder::layout::{END_NONE, Header};
 use chase_analyzer::recorder::session::{FILE_NAME, idle_since};
-use chase_analyzer::{Catalog, Error, Run};
+use chase_analyzer::{Catalog, Error, Ns, Run};
 
 /// It looks every tenth of a second, and twice in the end.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -21,14 +21,23 @@ const PATIENCE: Duration = Duration::from_secs(2);
 ///
 /// As [`chase_analyzer::scan_all`].
 pub(crate) fn scan(paths: &[PathBuf]) -> Result<Catalog, Error> {
-    let catalog = chase_analyzer::scan_all(paths)?;
+    scan_since(paths, Ns(0))
+}
+
+/// The same of those that began at this time, in ns since 1970, or later.
+///
+/// # Errors
+///
+/// As [`chase_analyzer::scan_since`].
+pub(crate) fn scan_since(paths: &[PathBuf], since: Ns) -> Result<Catalog, Error> {
+    let catalog = chase_analyzer::scan_since(paths, since)?;
     let directory = |path: &PathBuf| match path.is_dir() {
         true => Some(path.clone()),
         false => path.parent().map(Path::to_path_buf),
     };
     let directories: BTreeSet<PathBuf> = paths.iter().filter_map(directory).collect();
     let waits = directories.iter().filter(|directory| await_end(directory, &catalog.runs));
-    if waits.count() > 0 { chase_analyzer::scan_all(paths) } else { Ok(catalog) }
+    if waits.count() > 0 { chase_analyzer::scan_since(paths, since) } else { Ok(catalog) }
 }
 
 /// Waits until the companion in `directory` has finished, if no process of the runs lives. Says

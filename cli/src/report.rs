@@ -222,7 +222,7 @@ fn load_launched(
     launched: Launched,
     progress: &mut Progress,
 ) -> anyhow::Result<Loaded> {
-    let Catalog { runs, mut failures } = companion::scan(paths)?;
+    let Catalog { runs, mut failures } = companion::scan_since(paths, Ns(launched.since_ns))?;
     let is_of = |run: &&Run| run.members.iter().any(|member| member.header.pid == launched.pid);
     let run = runs.iter().find(is_of).filter(|run| is_since(run, launched)).cloned();
     let of_session =

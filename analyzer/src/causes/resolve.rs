@@ -95,9 +95,11 @@ impl<'a> Run<'a> {
                 }
             }
             let object_of = |object: &Object<'_>| {
-                let build_id: String =
-                    object.build_id().iter().map(|byte| format!("{byte:02x}")).collect();
-                let by_build = || builds.get(&*build_id).filter(|_| !build_id.is_empty());
+                let by_build = || {
+                    let build_id: String =
+                        object.build_id().iter().map(|byte| format!("{byte:02x}")).collect();
+                    builds.get(&*build_id).filter(|_| !build_id.is_empty())
+                };
                 objects.get(&*object.path()).or_else(by_build).copied()
             };
             let addresses = AddressMap::new(&image.recording, object_of);

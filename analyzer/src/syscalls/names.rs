@@ -1,6 +1,7 @@
 //! Names, arguments and categories of the system calls of x86-64.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use chase_recorder::syscalls::{COMPAT, NO_SYSCALL};
 use serde::Serialize;
@@ -48,12 +49,21 @@ pub struct Syscall {
     pub arguments: &'static [&'static str],
 }
 
+/// A row of [`CALLS`].
+type Row = (u32, &'static str, &'static [&'static str]);
+
 /// Returns the call with this number, if it is known.
 #[must_use]
 pub fn syscall(number: u32) -> Option<Syscall> {
-    let at = CALLS.binary_search_by_key(&number, |call| call.0).ok()?;
-    let &(number, name, arguments) = CALLS.get(at)?;
-    Some(Syscall { number, name, arguments })
+    Some(of_row(&CALLS[row_of(number)?]))
+}
+
+fn row_of(number: u32) -> Option<usize> {
+    CALLS.binary_search_by_key(&number, |call| call.0).ok()
+}
+
+fn of_row(&(number, name, arguments): &Row) -> Syscall {
+    Syscall { number, name, arguments }
 }
 
 /// Returns the name for a number; for unknown numbers, and for those of i386 (`int 0x80`), it contains the number.
@@ -68,7 +78,10 @@ pub fn syscall_name(number: u32) -> Cow<'static, str> {
 
 /// Returns the call's category; [`Category::Other`] for unknown numbers.
 pub(crate) fn category_of(number: u32) -> Category {
-    syscall(number).map_or(Category::Other, |known| known.category())
+    // (It is asked for each row of system calls, of which there may be millions.)
+    static CATEGORIES: LazyLock<Vec<Category>> =
+        LazyLock::new(|| CALLS.iter().map(|row| of_row(row).category()).collect());
+    row_of(number).map_or(Category::Other, |at| CATEGORIES[at])
 }
 
 /// Returns the name of an error, for example `ENOENT` for 2, if it is known.

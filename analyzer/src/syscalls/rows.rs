@@ -1,5 +1,8 @@
 //! The rows of the tables of system calls.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use super::names::{Category, category_of, syscall_name};
@@ -27,9 +30,9 @@ pub struct Syscalls {
     pub by_thread: Vec<SyscallRow<OfThread>>,
     /// By context and system call.
     pub by_context: Vec<SyscallRow<OfContext>>,
-    /// By thread and system call, those outside of library calls; empty once it is known what threads wait for there.
+    /// Those outside of library calls; empty once it is known what threads wait for there.
     #[serde(skip)]
-    pub(crate) in_own_code: Vec<SyscallRow<OfThread>>,
+    pub(crate) in_own_code: Vec<InOwnCode>,
     /// Waits by where they are; empty like that.
     #[serde(skip)]
     pub(crate) waits: Vec<WaitsIn>,
@@ -51,6 +54,16 @@ pub(crate) struct WaitsIn {
     pub(crate) ns: u64,
 }
 
+/// One system call that a thread makes outside of library calls.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InOwnCode {
+    pub(crate) process: u32,
+    /// The thread's number in its process.
+    pub(crate) thread: Option<u32>,
+    pub(crate) number: u32,
+    pub(crate) off_cpu_ns: Ns,
+}
+
 /// A system call, made by `of`.
 #[derive(Clone, Debug, Serialize)]
 pub struct SyscallRow<K> {
@@ -60,7 +73,7 @@ pub struct SyscallRow<K> {
     /// Number of the system call.
     pub number: u32,
     /// Its name; `syscall 999` if it is unknown.
-    pub syscall: String,
+    pub syscall: Cow<'static, str>,
     /// Its category.
     pub category: Category,
     /// System calls per library call of `of`; `None` if there are none.
@@ -69,7 +82,7 @@ pub struct SyscallRow<K> {
     #[serde(flatten)]
     pub measures: SyscallMeasures,
     /// The same including those made in the library calls inside.
-    pub nested: Option<Nested>,
+    pub nested: Option<Box<Nested>>,
     #[serde(skip)]
     pub(crate) sums: SyscallSums,
 }
@@ -137,7 +150,7 @@ pub struct OfThread {
     /// same id as a later one.
     pub thread: Option<u32>,
     /// Its name, or that of its process.
-    pub name: String,
+    pub name: Arc<str>,
 }
 
 /// A context.
@@ -165,7 +178,7 @@ impl<K> SyscallRow<K> {
         Self {
             of,
             number,
-            syscall: syscall_name(number).into_owned(),
+            syscall: syscall_name(number),
             category: category_of(number),
             per_call: per_call(sums.calls, callers),
             measures: sums.measures(),
@@ -177,7 +190,8 @@ impl<K> SyscallRow<K> {
     pub(super) fn add_nested(&mut self, sums: &SyscallSums, callers: u64) {
         let SyscallMeasures { calls, errors, total_ns, off_cpu_ns, bytes, .. } = sums.measures();
         let per_call = per_call(calls, callers);
-        self.nested = Some(Nested { calls, per_call, errors, total_ns, off_cpu_ns, bytes });
+        let nested = Nested { calls, per_call, errors, total_ns, off_cpu_ns, bytes };
+        self.nested = Some(Box::new(nested));
     }
 }
 

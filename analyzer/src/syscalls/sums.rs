@@ -139,6 +139,11 @@ impl SyscallSums {
         }
     }
 
+    /// The time off the CPU; at most all of it.
+    pub(crate) fn off_cpu_ns(&self) -> Ns {
+        Ns(self.off_cpu_ns.min(self.total_ns))
+    }
+
     /// The figures.
     pub(crate) fn measures(&self) -> SyscallMeasures {
         let mut by_error: Vec<ErrorCount> = self
@@ -147,7 +152,7 @@ impl SyscallSums {
             .map(|(&errno, &count)| ErrorCount { errno, name: error_name(errno), count })
             .collect();
         by_error.sort_by_key(|error| std::cmp::Reverse(error.count));
-        let off_cpu_ns = self.off_cpu_ns.min(self.total_ns);
+        let off_cpu_ns = self.off_cpu_ns();
         SyscallMeasures {
             calls: self.calls,
             errors: self.errors,
@@ -155,8 +160,8 @@ impl SyscallSums {
             restarts: self.restarts,
             unfinished: self.unfinished,
             total_ns: Ns(self.total_ns),
-            off_cpu_ns: Ns(off_cpu_ns),
-            cpu_ns: Ns(self.total_ns - off_cpu_ns),
+            off_cpu_ns,
+            cpu_ns: Ns(self.total_ns - off_cpu_ns.0),
             max_ns: Ns(self.max_ns),
             p50_below_ns: self.bound(0.5),
             p99_below_ns: self.bound(0.99),

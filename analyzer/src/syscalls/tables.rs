@@ -1,12 +1,15 @@
 //! Makes tables of what was collected.
 
 use std::cmp::Reverse;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
+use std::mem::take;
+use std::sync::Arc;
 
 use super::collect::{Collected, Maker, Place, UNRECORDED};
 use super::rows::{
-    OfApi, OfContext, OfLibrary, OfThread, SyscallRow, Syscalls, WaitsIn, by_category, by_syscall,
-    total,
+    InOwnCode, OfApi, OfContext, OfLibrary, OfThread, SyscallRow, Syscalls, WaitsIn, by_category,
+    by_syscall, total,
 };
 use super::sums::SyscallSums;
 use crate::clock::Ns;
@@ -37,16 +40,17 @@ type ByMaker = BTreeMap<(u32, u32), SyscallSums>;
 
 pub(crate) fn tables_of(collected: Collected, around: &Surroundings<'_>) -> Syscalls {
     let mut by_place: BTreeMap<(Place, u32), SyscallSums> = BTreeMap::new();
-    let mut by_thread: BTreeMap<_, SyscallSums> = BTreeMap::new();
-    let mut in_own_code: BTreeMap<_, SyscallSums> = BTreeMap::new();
+    let mut by_thread = ByThread::new(around);
+    let mut in_own_code = Vec::new();
     // (What was collected is freed on the way.)
     for (maker, sums) in collected.sums {
         by_place.entry((maker.place, maker.number)).or_default().add(&sums);
-        let thread = (maker.process, maker.tid, maker.thread, maker.number);
-        by_thread.entry(thread).or_default().add(&sums);
         if maker.place == NOBODY {
-            in_own_code.entry(thread).or_default().add(&sums);
+            let Maker { process, thread, number, .. } = maker;
+            let off_cpu_ns = sums.off_cpu_ns();
+            in_own_code.push(InOwnCode { process, thread, number, off_cpu_ns });
         }
+        by_thread.add(maker, sums);
     }
     let names = around.names;
     let api_of = |place: Place| {
@@ -66,14 +70,7 @@ pub(crate) fn tables_of(collected: Collected, around: &Surroundings<'_>) -> Sysc
     let (own_objects, all_objects) =
         sum_up(&by_place, around.contexts, names.objects.len(), object_of);
 
-    let thread_names = thread_names(around.threads);
-    let of_threads = |sums: BTreeMap<_, SyscallSums>| {
-        sorted(sums.into_iter().map(|((process, tid, thread, number), sums)| {
-            let name = thread_name(around, &thread_names, process, thread);
-            SyscallRow::new(OfThread { process, tid, thread, name }, number, 0, sums)
-        }))
-    };
-    let by_thread = of_threads(by_thread);
+    let by_thread = sorted(by_thread.finish());
     Syscalls {
         totals: total(&by_thread),
         own: collected.own.measures(),
@@ -89,7 +86,7 @@ pub(crate) fn tables_of(collected: Collected, around: &Surroundings<'_>) -> Sysc
             SyscallRow::new(OfContext { context, is_recorded }, number, calls, sums)
         })),
         by_thread,
-        in_own_code: of_threads(in_own_code),
+        in_own_code,
         waits,
     }
 }
@@ -133,10 +130,13 @@ fn rows<K>(own: &ByMaker, all: &ByMaker, of: impl Fn(u32) -> (K, u64)) -> Vec<Sy
     sorted(all.keys().chain(outside).map(row))
 }
 
-fn sorted<K>(rows: impl Iterator<Item = SyscallRow<K>>) -> Vec<SyscallRow<K>> {
-    let mut rows: Vec<_> = rows.collect();
+fn sorted<K>(rows: impl IntoIterator<Item = SyscallRow<K>>) -> Vec<SyscallRow<K>> {
+    let mut rows: Vec<_> = rows.into_iter().collect();
     let nested = |row: &SyscallRow<K>| row.nested.as_ref().map(|nested| nested.total_ns);
-    rows.sort_by_key(|row| Reverse((row.measures.total_ns, row.measures.calls, nested(row))));
+    // (Rows are large: the keys are sorted.)
+    rows.sort_by_cached_key(|row| {
+        Reverse((row.measures.total_ns, row.measures.calls, nested(row)))
+    });
     rows
 }
 
@@ -170,6 +170,48 @@ fn of_library(around: &Surroundings<'_>, number: u32) -> (OfLibrary, u64) {
     (of, library_calls)
 }
 
+/// Makes the rows of threads, of sums in the order of their makers: those of a thread come one after another.
+struct ByThread<'a> {
+    around: &'a Surroundings<'a>,
+    names: ThreadNames<'a>,
+    rows: Vec<SyscallRow<OfThread>>,
+    /// The thread whose sums come, and those that came, by system call.
+    thread: Option<(u32, u32, Option<u32>)>,
+    sums: BTreeMap<u32, SyscallSums>,
+}
+
+impl<'a> ByThread<'a> {
+    fn new(around: &'a Surroundings<'a>) -> Self {
+        let names = thread_names(around.threads);
+        Self { around, names, rows: Vec::new(), thread: None, sums: BTreeMap::new() }
+    }
+
+    fn add(&mut self, maker: Maker, sums: SyscallSums) {
+        let thread = Some((maker.process, maker.tid, maker.thread));
+        if self.thread != thread {
+            self.end_thread();
+            self.thread = thread;
+        }
+        match self.sums.entry(maker.number) {
+            Entry::Vacant(place) => _ = place.insert(sums),
+            Entry::Occupied(mut known) => known.get_mut().add(&sums),
+        }
+    }
+
+    fn end_thread(&mut self) {
+        let Some((process, tid, thread)) = self.thread.take() else { return };
+        let name = thread_name(self.around, &self.names, process, thread);
+        let of = OfThread { process, tid, thread, name };
+        let row = |(number, sums)| SyscallRow::new(of.clone(), number, 0, sums);
+        self.rows.extend(take(&mut self.sums).into_iter().map(row));
+    }
+
+    fn finish(mut self) -> Vec<SyscallRow<OfThread>> {
+        self.end_thread();
+        self.rows
+    }
+}
+
 type ThreadNames<'a> = HashMap<(usize, u32), &'a str>;
 
 fn thread_names(threads: &[ThreadRow]) -> ThreadNames<'_> {
@@ -182,9 +224,9 @@ fn thread_name(
     names: &ThreadNames<'_>,
     process: u32,
     thread: Option<u32>,
-) -> String {
+) -> Arc<str> {
     let process = process as usize;
     let own = thread.and_then(|thread| names.get(&(process, thread)).copied());
     let of_process = around.processes.get(process).filter(|process| !process.is_recorded);
-    own.or(of_process.map(|process| &*process.executable)).unwrap_or_default().to_owned()
+    own.or(of_process.map(|process| &*process.executable)).unwrap_or_default().into()
 }

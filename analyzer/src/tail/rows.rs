@@ -247,7 +247,7 @@ impl<'a> BySyscall<'a> {
         let rows = contexts.iter().filter_map(|context| self.0.get(&context.context)).flatten();
         for row in rows {
             let sum = by_name.entry(&row.syscall).or_insert_with(|| TailSyscall {
-                syscall: row.syscall.clone(),
+                syscall: row.syscall.clone().into_owned(),
                 calls: 0,
                 total_ns: Ns(0),
                 max_ns: Ns(0),

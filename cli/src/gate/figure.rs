@@ -178,7 +178,7 @@ pub(super) fn what_there_is<'r>(
                 names.extend((0..run.apis.len()).map(|api| known.short(api).to_owned()));
             }
             Kind::Syscall => {
-                names.extend(run.syscalls.by_syscall.iter().map(|row| row.syscall.clone()));
+                names.extend(run.syscalls.by_syscall.iter().map(|row| row.syscall.to_string()));
             }
             Kind::Wait | Kind::Run => {}
         }

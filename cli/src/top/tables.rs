@@ -355,7 +355,7 @@ impl<'l> Figures<'l> {
     fn syscalls(self) -> Listing {
         let columns = self.syscall_columns("System call", Vec::new());
         let row = |row: &chase_analyzer::SyscallRow<chase_analyzer::All>| {
-            let inside = Place::Syscall { number: row.number, name: row.syscall.clone() };
+            let inside = Place::Syscall { number: row.number, name: row.syscall.to_string() };
             let cells = vec![(&*row.syscall).into()];
             Row { cells: self.syscall(cells, &row.measures), inside: Some(inside), is_last: false }
         };

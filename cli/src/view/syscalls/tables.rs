@@ -137,7 +137,7 @@ pub(super) fn threads(
         let process = report.analysis.processes.get(row.of.process as usize);
         let name = match (row.of.name.is_empty(), process) {
             (true, Some(process)) => format!("(of process {})", process.pid),
-            _ => row.of.name.clone(),
+            _ => row.of.name.to_string(),
         };
         let names = [row.of.tid.to_string().into(), name.into(), (&*row.syscall).into()];
         table.add(figures(names, &row.measures, None, None));
@@ -164,7 +164,7 @@ pub(super) fn text(
                     None => (nobody(row.of.is_recorded), ""),
                 };
                 let names = [name.into(), Cell::new(library, Look::Faint), (&*row.syscall).into()];
-                table.add(figures(names, &row.measures, row.per_call, row.nested.as_ref()));
+                table.add(figures(names, &row.measures, row.per_call, row.nested.as_deref()));
             }
             (table, rows.len())
         }
@@ -178,7 +178,7 @@ pub(super) fn text(
                     None => nobody(of.is_recorded),
                 };
                 let names = [name.into(), (&*row.syscall).into()];
-                table.add(figures(names, &row.measures, row.per_call, row.nested.as_ref()));
+                table.add(figures(names, &row.measures, row.per_call, row.nested.as_deref()));
             }
             (table, rows.len())
         }
@@ -231,7 +231,7 @@ pub(super) fn text(
 fn errors(view: &Syscalls<'_>, part: &Part<'_>) -> Vec<(String, ErrorCount)> {
     let mut errors: Vec<(String, ErrorCount)> = syscalls_by_number(view.by_api(part))
         .iter()
-        .flat_map(|row| row.measures.by_error.iter().map(|error| (row.syscall.clone(), *error)))
+        .flat_map(|row| row.measures.by_error.iter().map(|error| (row.syscall.to_string(), *error)))
         .collect();
     errors.sort_by_key(|(_, error)| std::cmp::Reverse(error.count));
     errors
