@@ -3,6 +3,7 @@
 //! At the start, all that a sample needs is in caches. In most programs, samples are so rare that they find the
 //! caches cold, and cost twice as much.
 
+use core::hint::black_box;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use chase_format::layout::Header;
@@ -21,6 +22,9 @@ const FIRST_PROBES: u32 = 8;
 const PROBES_KNOWN: u64 = 8;
 const PROBES_KEPT: u64 = 32;
 const INTERRUPTED_PROBE: u64 = 4;
+/// Probes at the start are up to so many turns of a loop apart, each time a number that has this distance to the one before.
+const TURNS: u64 = 32;
+const APART: u64 = 19;
 /// The cost of one in so many samples is measured.
 const MEASURED: u64 = 4;
 /// The maximum cost of a sample in ticks: what took longer was interrupted.
@@ -101,7 +105,18 @@ pub(super) fn timed_call() -> u64 {
 
 /// Returns the current total of the recorded durations of so many empty samples, in ticks; 0 if it can't be measured.
 pub(crate) fn probe(samples: u64) -> u64 {
-    if clock::is_time_stamp() { (0..samples).map(|_| chase_probe()).sum() } else { 0 }
+    if !clock::is_time_stamp() {
+        return 0;
+    }
+    let one = |number: u64| {
+        // The time stamp counter of some processors goes in steps of 10 ns. Probes at equal distances would always meet them
+        // alike, which samples don't.
+        for turn in 0..number * APART % TURNS {
+            black_box(turn);
+        }
+        chase_probe()
+    };
+    (0..samples).map(one).sum()
 }
 
 /// Returns the time at which taking a sample begins, for [`measure_sample`]; 0 if this one is not measured. One in
@@ -164,10 +179,7 @@ impl Counts {
     /// that would take a division, and two more memory accesses.)
     fn note_excess(&self) {
         let empty = EMPTY.load(Ordering::Relaxed);
-        let (now, then) = (self.probed(), PROBED.load(Ordering::Relaxed));
-        // Whatever slows samples down slows ordinary calls down, too.
-        let empty_now = (empty * now).checked_div(then).unwrap_or(empty);
-        self.excess.set(if empty == 0 { 0 } else { now.saturating_sub(empty_now) });
+        self.excess.set(if empty == 0 { 0 } else { self.probed().saturating_sub(empty) });
     }
 
     /// Whether to probe before each sample.

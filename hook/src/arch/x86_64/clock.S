@@ -59,27 +59,34 @@ chase_start_\of:                        # (rsp) = in the frame's pad
 chase_probe:
     .cfi_startproc
     leaq .Lnothing(%rip), %r11
-    subq $24, %rsp
-    .cfi_adjust_cfa_offset 24
+    subq $40, %rsp
+    .cfi_adjust_cfa_offset 40
     lfence
     rdtsc
     shlq $32, %rdx
     orq %rdx, %rax
-    movq %rax, (%rsp)                   # two stores and three loads, as there
+    movq %rax, (%rsp)                   # three stores and three loads, as there
     movq %rax, 8(%rsp)
+    leaq 3f(%rip), %rax
+    movq %rax, 24(%rsp)
     movq 16(%rsp), %rcx
     movq 8(%rsp), %rsi
     movq (%rsp), %rdi
     callq 1f
+    leaq (%rsp), %r11                   # as in a pad, where the jump may be predicted or not
+    jmpq *24(%r11)
+3:
+    movq %rax, %r9                      # as in chase_exit
+    movq %rdx, %r10
     rdtsc
     shlq $32, %rdx
     orq %rdx, %rax
     subq %rdi, %rax
-    addq $24, %rsp
-    .cfi_adjust_cfa_offset -24
+    addq $40, %rsp
+    .cfi_adjust_cfa_offset -40
     retq
 1:
-    .cfi_adjust_cfa_offset 32
+    .cfi_adjust_cfa_offset 48
     callq 2f
     int3
 2:
