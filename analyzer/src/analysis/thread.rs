@@ -32,9 +32,8 @@ impl CollectedThread {
     /// Adds to the time off the CPU what may belong to the lifetime, given the thread's time on the CPU. Outside of calls, that is
     /// no time in which own code ran.
     pub(super) fn add_edges(&mut self, on_cpu: Option<Ns>) {
-        let known_ns = on_cpu.map(|on_cpu| on_cpu.as_f64() + self.measured.sum());
-        let room_ns = known_ns.map_or(f64::INFINITY, |known_ns| self.lifetime_ns - known_ns);
-        let edges = self.at_edges.within(room_ns);
+        let known_ns = on_cpu.map_or(0.0, Ns::as_f64) + self.measured.sum();
+        let edges = self.at_edges.within(self.lifetime_ns - known_ns);
         self.measured.add(edges);
         self.application_off_cpu.lengthen(edges, self.application_ns);
     }
@@ -72,6 +71,12 @@ pub(super) fn end_with_process(
         excess -= off_cpu.take_out((excess + ran_ns).max(0.0));
     }
     for off_cpu in open.map(|(off_cpu, _)| off_cpu).chain([own_code]) {
+        if excess > 0.0 {
+            excess -= off_cpu.take_out(excess);
+        }
+    }
+    // A fork's child waits in the call that made it, before it is recorded.
+    for off_cpu in contexts {
         if excess > 0.0 {
             excess -= off_cpu.take_out(excess);
         }
