@@ -4,7 +4,7 @@ use chase_analyzer::BlockedSpan;
 
 /// What threads wait for a processor after being woken, if it is at least so long, ns. Less is not seen in the picture, and counted as
 /// waiting for what woke them.
-pub(super) const SEEN: u64 = 100_000;
+pub(super) const SEEN: u64 = 10_000;
 
 /// When the thread was woken, and when it ran again.
 pub(super) fn ends(wait: &BlockedSpan) -> (u64, u64) {
