@@ -82,3 +82,17 @@ pub(super) fn end_with_process(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forks_child_waits_no_longer_than_it_lives() {
+        let fork = OffCpu { measured: Measured::complete(0.0, 2e6), ..OffCpu::default() };
+        let (mut contexts, mut own_code) = ([fork], OffCpu::default());
+        // None of its calls is open any more.
+        end_with_process(&mut contexts, &[], &mut own_code, (2e5, 1e5));
+        assert!(contexts[0].measured.sum() <= 2e5, "{contexts:?}");
+    }
+}
