@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use chase_recorder::layout::{
-    END_ABORT, END_DETACHED, END_EXEC, END_EXIT, END_IMMEDIATE, THREAD_ENDED, ThreadRecord,
+    END_ABORT, END_DETACHED, END_EXEC, END_EXIT, END_IMMEDIATE, END_NONE, Header, THREAD_ENDED,
+    ThreadRecord,
 };
 use chase_recorder::reader::{Recording, SyscallsFile, Thread};
 use chase_recorder::syscalls::{STATE_COMPLETE, STATE_STOPPED};
@@ -42,7 +43,11 @@ pub enum Ending {
     /// It is running.
     Running,
     /// No end was seen: it was killed, or ended by a system call of its own (or is running on another machine).
-    Killed,
+    Killed {
+        /// The signal that killed it, where who started it has told.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        signal: Option<i32>,
+    },
     /// Only its system calls were recorded, which don't tell.
     Unknown,
 }
@@ -132,7 +137,9 @@ impl Image {
             Some(header.ended_ns).filter(|&ended_ns| is_whole && ended_ns > 0)
         });
         // The kernel has seen an end that the process could not record.
-        if let (Ending::Killed, true, Some(ended_ns)) = (self.ending, self.is_recorded, ended_ns) {
+        if let (Ending::Killed { .. }, true, Some(ended_ns)) =
+            (self.ending, self.is_recorded, ended_ns)
+        {
             self.end = self.end.max(self.clock.ticks_at(Ns(ended_ns)));
             self.end_is_estimate = false;
         }
@@ -193,7 +200,23 @@ impl Image {
     /// Returns the name that the executable was started as. One file may be several programs, by different names of links.
     #[must_use]
     pub fn started_as(&self) -> String {
-        started_as(&self.executable(), &self.command())
+        let executed_as = self.recording.meta_value("executed as").unwrap_or_default();
+        let file =
+            if executed_as.is_empty() { self.executable() } else { executed_as.into_owned() };
+        started_as(&file, &self.command())
+    }
+
+    /// Whether the process ran for a while before it was recorded.
+    #[must_use]
+    pub fn began_late(&self) -> bool {
+        ["attached", "begun on"].iter().any(|key| self.recording.meta_value(key).is_some())
+    }
+
+    /// Returns the processor time that the process took before it was recorded.
+    #[must_use]
+    pub fn ran_before(&self) -> Ns {
+        let told = self.recording.meta_value("ran before");
+        Ns(told.and_then(|ns| ns.parse().ok()).unwrap_or(0))
     }
 
     /// Returns the role of the process by its title: the title at its end or, while it runs here, the present one.
@@ -240,7 +263,7 @@ fn ending(recording: &Recording<'_>, clock: &Clock, liveness: Liveness) -> (Endi
         END_ABORT if end_is_valid => Ending::Abort,
         END_DETACHED if header.end_ticks != 0 => Ending::Detached,
         _ => match liveness {
-            Liveness::Gone => Ending::Killed,
+            Liveness::Gone => Ending::Killed { signal: killed_by(header) },
             Liveness::RunsAt(_) => Ending::Running,
             Liveness::ReplacedAt(_) => Ending::Exec,
         },
@@ -253,10 +276,14 @@ fn ending(recording: &Recording<'_>, clock: &Clock, liveness: Liveness) -> (Endi
         (Ending::Exec, Liveness::ReplacedAt(next)) if !end_is_valid => {
             (ending, clock.ticks_at(next).max(latest()), true)
         }
-        (Ending::Killed, _) => (ending, latest(), true),
+        (Ending::Killed { .. }, _) => (ending, latest(), true),
         (Ending::Detached, _) => (ending, Ticks(header.end_ticks), false),
         _ => (ending, Ticks(header.end_ticks).max(latest_call), false),
     }
+}
+
+fn killed_by(header: &Header) -> Option<i32> {
+    Some(header.end_status).filter(|&signal| header.end_kind == END_NONE && signal > 0)
 }
 
 /// Returns the time of the latest trace other than the beginning of a call.

@@ -7,7 +7,8 @@
 //!
 //! The processor time without chase is that of the processes less the overhead in them. Processes record their
 //! processor time at their end; for those that could not, it is the sum over their threads, as recorded by these or by
-//! the companion, or else their lifetime without waits.
+//! the companion. Where neither did, their lifetime without waits is the most that it can be: if such threads matter, the
+//! processor time is unknown.
 //!
 //! Not included: cache misses because chase's data evicted the program's; and the cost of thread switches and samples
 //! in the companion's BPF programs, if other tools watch them too.
@@ -22,13 +23,16 @@ use crate::image::Image;
 use crate::on_cpu::OnCpu;
 use crate::rows::ThreadRow;
 
+/// As much of the processor time may be unknown: the overhead as a part of it is then still right within a tenth of itself.
+const LITTLE: f64 = 0.1;
+
 /// Name of chase's own library in the tables of objects.
 pub(crate) const OWN: &str = "libchase.so";
 
 /// The overhead of chase, as processor time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Overhead {
-    /// Processor time of the processes without chase.
+    /// Processor time of the processes without chase, while they were recorded; 0 if it is unknown.
     pub without_ns: Ns,
     /// Overhead of calls.
     pub calls_ns: Ns,
@@ -99,30 +103,40 @@ pub(crate) fn of_images(
     }
 }
 
-/// Returns the processor time of the processes that the images belong to.
+/// Returns the processor time of the processes that the images belong to; 0 if it is unknown.
 fn cpu_ns<'i>(images: impl Iterator<Item = (usize, &'i Image)>, threads: &[ThreadRow]) -> u64 {
-    let mut of_threads: HashMap<usize, u64> = HashMap::new();
+    // Of each process: what is known, and the most that the rest can be.
+    let mut of_threads: HashMap<usize, (u64, u64)> = HashMap::new();
     for row in threads {
-        let ns = of_threads.entry(row.process).or_default();
-        *ns = ns.saturating_add(thread_cpu_ns(row));
+        let (known, most) = of_threads.entry(row.process).or_default();
+        match row.ran_ns {
+            Some(ns) => *known = known.saturating_add(ns.0),
+            None => *most = most.saturating_add(most_ns(row)),
+        }
     }
     // A process's time at the end of an image includes that of its earlier images.
     let mut of_processes: HashMap<_, u64> = HashMap::new();
+    let mut unknown = 0_u64;
     let process = |header: &Header| (header.boot_id, header.pid, header.process_start);
     for (number, image) in images {
         let header = image.recording.header();
         let told = header.cpu_ns > 0 && header.end_kind != END_NONE;
         let known = of_processes.entry(process(header)).or_default();
         *known = match told {
-            true => (*known).max(header.cpu_ns),
-            false => known.saturating_add(of_threads.get(&number).copied().unwrap_or(0)),
+            true => (*known).max(header.cpu_ns.saturating_sub(image.ran_before().0)),
+            false => {
+                let (of_threads, most) = of_threads.get(&number).copied().unwrap_or_default();
+                unknown = unknown.saturating_add(most);
+                known.saturating_add(of_threads).saturating_add(most)
+            }
         };
     }
-    of_processes.into_values().fold(0, u64::saturating_add)
+    let all = of_processes.into_values().fold(0, u64::saturating_add);
+    if unknown as f64 > LITTLE * all as f64 { 0 } else { all }
 }
 
-/// Returns the processor time of a thread, or its maximum if unknown: its lifetime without waits.
-fn thread_cpu_ns(row: &ThreadRow) -> u64 {
+/// Returns the most that a thread can have had of the processor, where that was not measured: its lifetime without waits.
+fn most_ns(row: &ThreadRow) -> u64 {
     let parts = [
         row.measures.wait_ns,
         row.measures.preempted_ns.unwrap_or_default(),
@@ -131,5 +145,5 @@ fn thread_cpu_ns(row: &ThreadRow) -> u64 {
         row.unattributed_ns,
     ];
     let off = parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.0));
-    row.ran_ns.map_or_else(|| row.lifetime_ns.0.saturating_sub(off), |ns| ns.0)
+    row.lifetime_ns.0.saturating_sub(off)
 }

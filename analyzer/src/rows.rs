@@ -58,7 +58,8 @@ pub struct Measures {
     pub share: f64,
     /// Mean duration of the timed calls.
     pub mean_ns: Option<Ns>,
-    /// Median duration of completed calls, within 6.25 %; `None` if there are none.
+    /// Median duration, within 6.25 %, where calls that were open at the end count as longer than all others; `None` if no calls were
+    /// completed, or if many were left otherwise than by a return.
     pub p50_ns: Option<Ns>,
     /// 90th percentile of the duration. Quantiles of estimates are `None` if fewer than ten timed calls took longer,
     /// or if their confidence interval is wider than a bucket to either side.
@@ -67,7 +68,7 @@ pub struct Measures {
     pub p99_ns: Option<Ns>,
     /// 99.9th percentile of the duration.
     pub p999_ns: Option<Ns>,
-    /// The longest timed call, exact except for the hook's cost. Of calls that were not timed, with 95 % confidence
+    /// The longest timed call, exact except for the hook's cost; of a call that was open at the end, what it had taken. Of calls that were not timed, with 95 % confidence
     /// at most 3 in `timed` took longer (the rule of three).
     pub max_ns: Option<Ns>,
 }

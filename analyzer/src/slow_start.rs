@@ -62,7 +62,10 @@ pub(crate) fn slow_starts(
     let threads = (0..).zip(&analysis.threads);
     let first = threads.filter(|(_, row)| {
         let process = analysis.processes.get(row.process);
-        row.origin == ThreadOrigin::Main && process.is_some_and(|process| !process.forked)
+        // (A process that was attached to had started long before.)
+        let is_seen = images.get(row.process).is_some_and(|image| !image.began_late());
+        let is_first = process.is_some_and(|process| !process.forked);
+        row.origin == ThreadOrigin::Main && is_first && is_seen
     });
     let mut own_code: HashMap<(usize, u32), Vec<&OnCpuOfThread>> = HashMap::new();
     for own in analysis.on_cpu.of_threads.iter().filter(|own| own.api.is_none()) {

@@ -16,6 +16,9 @@ use crate::uncertainty::Uncertainty;
 /// Rates that differ by less than this belong to the same clock, calibrated twice.
 const SAME_RATE: f64 = 0.01;
 
+/// If more calls than this part of those that returned were left otherwise, by an exception or `longjmp`, quantiles of the rest say little.
+const MOST_UNWOUND: f64 = 0.1;
+
 /// The sums behind a table's row. Times are in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sums {
@@ -29,6 +32,8 @@ pub(crate) struct Sums {
     pub(crate) uncertainty: Uncertainty,
     unwound: u64,
     open: u64,
+    /// How long the longest of these lasted until the end, in ns.
+    longest_open_ns: f64,
     pub(crate) self_ns: f64,
     pub(crate) total_ns: f64,
     /// Whether part of the total is missing because of folded recursion.
@@ -117,6 +122,7 @@ impl Sums {
         self.squared_weights += cost.squared_weights;
         self.unwound = self.unwound.saturating_add(cost.unwound);
         self.open = self.open.saturating_add(cost.open);
+        self.longest_open_ns = self.longest_open_ns.max(ns(cost.open_time));
         self.measured_ns += ns(cost.measured);
         self.nested_ns += ns(cost.nested);
     }
@@ -132,6 +138,7 @@ impl Sums {
         self.uncertainty += other.uncertainty;
         self.unwound = self.unwound.saturating_add(other.unwound);
         self.open = self.open.saturating_add(other.open);
+        self.longest_open_ns = self.longest_open_ns.max(other.longest_open_ns);
         self.self_ns += other.self_ns;
         self.off_cpu.add(other.off_cpu);
         self.measured_ns += other.measured_ns;
@@ -185,16 +192,28 @@ impl Sums {
         let estimated = evidence.is_partial();
         let mut total_ns = Ns::from_f64(self.total_ns);
         let mut max_ns = (self.timed > 0).then(|| duration(self.histogram.max()));
+        if self.longest_open_ns > 0.0 {
+            max_ns = max_ns.max(Some(Ns::from_f64(self.longest_open_ns)));
+        }
         if self.total_is_cut {
             total_ns = total_ns.max(max_ns.unwrap_or_default());
         } else {
             max_ns = max_ns.map(|max| max.min(total_ns));
         }
+        // Calls that were open at the end took longer than what is known of them: they stand behind all others. Of those that were
+        // left otherwise than by a return, nothing is known.
+        let completed = self.histogram.count() as f64;
+        let rank = |q: f64| q * (completed + self.open as f64) / completed.max(1.0);
+        let are_known = self.unwound as f64 <= MOST_UNWOUND * completed;
         // (A bucket's middle may be larger than the longest call in it.)
         let quantile = |q| {
-            let found = evidence.quantile(&self.histogram, q).map(duration);
+            let rank = Some(rank(q)).filter(|&rank| rank <= 1.0 && are_known)?;
+            let found = evidence.quantile(&self.histogram, rank).map(duration);
             found.map(|ns| max_ns.map_or(ns, |max| ns.min(max)))
         };
+        // Neither the calls nor what is outside of them can take more than all there is.
+        let most_off = (whole_ns - self.self_ns).max(self.self_ns);
+        let ci95 = |ns: f64| Ns::from_f64(if whole_ns > 0.0 { ns.min(most_off) } else { ns });
         Measures {
             calls: self.calls,
             calls_estimated: self.incomplete,
@@ -202,8 +221,8 @@ impl Sums {
             untimed: self.calls.saturating_sub(self.timed.saturating_add(self.open)),
             timed: self.samples,
             estimated: estimated || self.uncertainty.is_some(),
-            ci95_ns: Ns::from_f64(self.uncertainty.ci95()),
-            clock_ci95_ns: Ns::from_f64(self.uncertainty.clock_ci95()),
+            ci95_ns: ci95(self.uncertainty.ci95()),
+            clock_ci95_ns: ci95(self.uncertainty.clock_ci95()),
             unwound: self.unwound,
             open: self.open,
             total_ns,

@@ -19,7 +19,7 @@ fn open_calls_last_until_the_process_was_killed() {
     thread.enter(outer).work(400).enter(inner).work(4_000);
 
     let analysis = process.analysis();
-    assert_eq!(analysis.processes[0].ending, Ending::Killed);
+    assert_eq!(analysis.processes[0].ending, Ending::Killed { signal: None });
     assert!(analysis.processes[0].end_is_estimate && analysis.threads[0].end_is_estimate);
     assert!(!analysis.threads[1].end_is_estimate, "the worker's end was seen");
     assert_eq!(figures(&analysis, "outer"), (2, 4_600, 600));
@@ -138,7 +138,7 @@ fn an_exec_that_failed_is_no_end() {
     assert_eq!(process.image().ending, Ending::Exec);
     process.builder.timeline(process.main).work(50_000_000).call(outer, 500);
     let image = process.image();
-    assert_eq!(image.ending, Ending::Killed);
+    assert_eq!(image.ending, Ending::Killed { signal: None });
     assert!(image.end_is_estimate);
     assert_conserved(&process.analysis());
 }
@@ -156,7 +156,7 @@ fn a_wait_is_no_longer_than_the_life_of_a_thread_that_was_killed() {
         process.builder.header.clock_start.monotonic_ns + 1_000;
     let analysis = process.analysis();
     let thread = &analysis.threads[0];
-    assert_eq!(analysis.processes[0].ending, Ending::Killed);
+    assert_eq!(analysis.processes[0].ending, Ending::Killed { signal: None });
     let wait = thread.apis.iter().next().expect("a row").wait_ns;
     assert_eq!(wait, Ns(4_000_000));
     assert!(thread.end_ns.0 - thread.start_ns.0 >= wait.0, "{thread:?}");

@@ -266,7 +266,10 @@ fn a_process_replaced_without_a_word_lasted_until_then() {
     write(directory.path(), "a.chase", &changed(process(10, 1, 0, SECOND), same_process));
     write(directory.path(), "b.chase", &changed(process(10, 1, 3 * SECOND, SECOND), same_process));
     let images = load(directory.path()).unwrap().images;
-    assert_eq!((images[0].ending, images[1].ending), (Ending::Exec, Ending::Killed));
+    assert_eq!(
+        (images[0].ending, images[1].ending),
+        (Ending::Exec, Ending::Killed { signal: None })
+    );
     assert_eq!(images[0].end.0, images[1].start().0);
 }
 
@@ -294,7 +297,7 @@ fn a_running_process_is_told_from_a_killed_one() {
     assert!(image.end_is_estimate && image.end.0 > running.now_ticks() + 1_000_000_000);
 
     fs::write(&path, changed(running, |h| h.process_start += 1).build()).unwrap();
-    assert_eq!(load(&path).unwrap().images[0].ending, Ending::Killed);
+    assert_eq!(load(&path).unwrap().images[0].ending, Ending::Killed { signal: None });
 }
 
 #[test]

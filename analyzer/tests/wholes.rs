@@ -162,10 +162,28 @@ fn what_chase_cost_is_stated_by_processor_time() {
     assert_eq!((overhead.companion_ns, overhead.without_ns), (Ns(750_000), Ns(1_500_000)));
     assert_eq!(overhead.inside_ns(), Ns(1_000_000));
     assert!((overhead.share() - 1.0 / 1.5).abs() < 1e-9, "{}", overhead.share());
-    // Where its end was not seen, its thread's time that was no waiting is all that is known.
+    // Where its end was not seen, its threads' own clocks tell; without these, its processor time is unknown, and so is what part of it
+    // chase took.
     process.builder.header.end_kind = 0;
     let overhead = process.analysis().overhead;
-    assert_eq!(overhead.without_ns, Ns(1_500_000 - 1_000_000));
+    assert_eq!((overhead.without_ns, overhead.share()), (Ns(0), 0.0));
+    assert_eq!(overhead.inside_ns(), Ns(1_000_000));
+    process.builder.thread_mut(process.main).cpu_ns = 1_200_000;
+    process.builder.thread_mut(process.main).cpu_is_final = 1;
+    assert_eq!(process.analysis().overhead.without_ns, Ns(200_000));
+}
+
+/// A process that was attached to had run before: that is no part of what was recorded.
+#[test]
+fn what_ran_before_it_was_recorded_is_not_counted() {
+    let mut process = Process::new();
+    process.builder.timeline(process.main).work(2_000_000).end();
+    process.builder.header.cpu_ns = 9_000_000;
+    process.builder.header.cost_start_ns = 100_000;
+    process.builder.meta("attached", "1 threads, 0 in calls").meta("ran before", "7000000");
+    process.builder.end(END_EXIT, 0);
+    let overhead = process.analysis().overhead;
+    assert_eq!(overhead.without_ns, Ns(2_000_000 - 100_000));
 }
 
 /// A program that ends by a system call of its own, as Go's do, tells of no end; the companion has seen it.

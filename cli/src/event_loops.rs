@@ -46,7 +46,8 @@ pub(crate) fn functions(report: &Report, process: usize, ran: &[RanLate]) -> Vec
             (Some(function), _) if object.is_empty() => function.into_owned(),
             (Some(function), _) => format!("{function} ({object})"),
             (None, Some(start)) => start,
-            (None, None) => "generated code".to_owned(),
+            (None, None) if object.is_empty() => "generated code".to_owned(),
+            (None, None) => object.to_owned(),
         };
         let line = match (&place.file, place.line) {
             (Some(file), Some(line)) => format!("{}:{line}", file_name(file)),

@@ -155,12 +155,13 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
             ),
         ),
         FindingKind::StarvedConsumers { of_lifetime, producer, producer_busy, .. } => (
-            format!("{} starves", group.label),
+            format!("{} is kept waiting", group.label),
             format!(
-                ": {} of its threads' time in {api}{}, while {} is busy for {} of its own",
+                ": {} of its threads' time in {api}{}, while {} of {} is busy for {} of its own",
                 percent(*of_lifetime),
                 cause(report, finding, None),
                 thread(report, *producer),
+                label_of(report, *producer),
                 percent(*producer_busy),
             ),
         ),
@@ -425,6 +426,12 @@ fn api(report: &Report, api: Option<u32>) -> String {
 }
 
 /// A thread by its id, and its name; the main thread of a process that has told its role, by that.
+fn label_of(report: &Report, thread: u32) -> &str {
+    let groups = report.groups();
+    let group = groups.of_thread.get(thread as usize).and_then(|&at| groups.rows.get(at as usize));
+    group.map_or("", |group| &group.label)
+}
+
 pub(crate) fn thread(report: &Report, number: u32) -> String {
     let row = &report.analysis.threads[number as usize];
     let process = report.analysis.processes.get(row.process);

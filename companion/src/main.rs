@@ -17,14 +17,14 @@ use anyhow::{Context, Result, bail};
 use chase_companion::calibrate::{Cost, untraced_ns};
 use chase_companion::drain::{Drain, Traced, now_ns};
 use chase_companion::error::Error;
-use chase_companion::others::{self, DISMISS};
+use chase_companion::others;
 use chase_companion::privilege::may_load;
 use chase_companion::program::Program;
 use chase_companion::rate::Rate;
 use chase_companion::session::Session;
 use chase_companion::unprivileged::Unprivileged;
 use chase_companion::watcher::Watcher;
-use chase_format::session::SAMPLES;
+use chase_format::session::{DISMISS, SAMPLES};
 use clap::{CommandFactory, Parser};
 
 /// How often rows are copied.
@@ -192,7 +192,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         watcher.follow(pid).map_err(anyhow::Error::from_boxed)?;
     }
     handle_signals();
-    let announced = announce(arguments, &said)?;
+    let announced = announce(arguments, &said, wish.as_deref().unwrap_or_default())?;
     let mut child = None;
     if let [name, rest @ ..] = arguments.command.as_slice() {
         let mut command = Command::new(name);
@@ -243,12 +243,15 @@ fn handle_signals() {
 }
 
 /// Writes the session's file, from which processes know of this companion.
-fn announce(arguments: &Arguments, said: &str) -> Result<Session> {
+fn announce(arguments: &Arguments, said: &str, sampling: &str) -> Result<Session> {
     let output = arguments.output.display();
     let announced = match arguments.lock_fd {
         // SAFETY: the process that started the companion passed the descriptor to be used and closed here.
-        Some(fd) => Session::adopt(unsafe { File::from_raw_fd(fd) }, said.to_owned()).map(Some),
-        None => Session::announce(&arguments.output, said.to_owned()),
+        Some(fd) => {
+            let file = unsafe { File::from_raw_fd(fd) };
+            Session::adopt(file, said.to_owned(), sampling).map(Some)
+        }
+        None => Session::announce(&arguments.output, said.to_owned(), sampling),
     };
     announced
         .with_context(|| format!("can't announce the session in {output}"))?

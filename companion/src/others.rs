@@ -3,8 +3,9 @@
 
 use std::fs;
 
-/// The signal that asks a companion to end as soon as it has nothing to watch.
-pub const DISMISS: i32 = libc::SIGUSR1;
+use chase_format::session::DISMISS;
+
+const _: () = assert!(DISMISS == libc::SIGUSR1);
 /// The companion's name as the kernel stores it, in at most 15 characters.
 const NAME: &str = "chase-companion";
 

@@ -11,11 +11,15 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, SystemTime};
 
-use chase_format::session::{FAILED, FILE_NAME, FIRST_LINE, IDLE, SESSION};
+use chase_format::session::{
+    AUTO, FAILED, FILE_NAME, FIRST_LINE, IDLE, PROCESS, SAMPLING, SESSION,
+};
 use chase_logic::handshake::{Hold, LONGEST_LINE, SessionFile, claim, write_line};
 
 const TRIES: u32 = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(1);
+/// Bytes of the third line: its prefix, 20 digits and the end of the line.
+const IDLE_LINE: usize = IDLE.len() + 20 + 1;
 
 /// A session that processes can find.
 #[derive(Debug)]
@@ -23,6 +27,8 @@ pub struct Session {
     file: File,
     /// The second line.
     said: String,
+    /// How often samples were asked for.
+    sampling: String,
 }
 
 impl Session {
@@ -32,11 +38,12 @@ impl Session {
         format!("{SESSION}{number}")
     }
 
-    /// Announces a session in `directory`; returns `None` if another companion is active there.
+    /// Announces a session in `directory`, with its second line and how often samples were asked for (empty: nobody did); returns
+    /// `None` if another companion is active there.
     ///
     /// # Errors
     /// If the file can't be written, or is another program's.
-    pub fn announce(directory: &Path, said: String) -> io::Result<Option<Self>> {
+    pub fn announce(directory: &Path, said: String, sampling: &str) -> io::Result<Option<Self>> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let mut file = options
@@ -53,18 +60,19 @@ impl Session {
         if !lock(&file)? {
             return Ok(None);
         }
-        Self::adopt(file, said).map(Some)
+        Self::adopt(file, said, sampling).map(Some)
     }
 
     /// Announces a session in a file that is open and locked.
     ///
     /// # Errors
     /// If the file can't be written.
-    pub fn adopt(file: File, mut said: String) -> io::Result<Self> {
+    pub fn adopt(file: File, mut said: String, sampling: &str) -> io::Result<Self> {
         while said.len() > LONGEST_LINE {
             said.pop();
         }
-        let this = Self { file, said };
+        let sampling = if sampling.is_empty() { AUTO } else { sampling }.to_owned();
+        let this = Self { file, said, sampling };
         this.write()?;
         Ok(this)
     }
@@ -80,7 +88,16 @@ impl Session {
     }
 
     fn write(&self) -> io::Result<()> {
-        write_line(&Shared(&self.file), self.said.as_bytes())
+        write_line(&Shared(&self.file), self.said.as_bytes())?;
+        self.say_idle(0)?;
+        let (process, sampling) = (std::process::id(), &self.sampling);
+        let line = format!("{PROCESS}{process}{SAMPLING}{sampling}\n");
+        self.file.write_all_at(line.as_bytes(), self.third_line() + IDLE_LINE as u64)
+    }
+
+    /// Where the third line begins.
+    fn third_line(&self) -> u64 {
+        format!("{FIRST_LINE}\n{}\n", self.said).len() as u64
     }
 
     /// Writes that nothing is left to do since `since_ns` (`CLOCK_MONOTONIC`), or, with 0, that something is.
@@ -88,8 +105,8 @@ impl Session {
     /// # Errors
     /// If the file can't be written.
     pub fn say_idle(&self, since_ns: u64) -> io::Result<()> {
-        let before = format!("{FIRST_LINE}\n{}\n", self.said).len();
-        self.file.write_all_at(format!("{IDLE}{since_ns:020}\n").as_bytes(), before as u64)
+        let line = format!("{IDLE}{since_ns:020}\n");
+        self.file.write_all_at(line.as_bytes(), self.third_line())
     }
 
     /// Whether no process can find the session any more, because its file was removed.
@@ -176,24 +193,30 @@ fn lock(file: &File) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use chase_format::session::{idle_since, sampling};
+
     use super::{FILE_NAME, Session};
 
     #[test]
     fn one_companion_per_directory() {
         let directory = tempfile::TempDir::new().expect("a directory");
-        let first = Session::announce(directory.path(), Session::line(7))
+        let first = Session::announce(directory.path(), Session::line(7), "off")
             .expect("written")
             .expect("the first");
-        assert!(Session::announce(directory.path(), Session::line(8)).expect("opened").is_none());
+        assert!(
+            Session::announce(directory.path(), Session::line(8), "").expect("opened").is_none()
+        );
         let path = directory.path().join(FILE_NAME);
         let text = std::fs::read_to_string(path).expect("readable");
-        assert_eq!(text, "chase companion 1\nsession 7\n");
+        assert!(text.starts_with("chase companion 1\nsession 7\n"), "{text}");
+        assert_eq!(idle_since(text.as_bytes()), None);
         first.say_idle(42).expect("written");
         let text = std::fs::read(directory.path().join(FILE_NAME)).expect("readable");
-        assert_eq!(chase_format::session::idle_since(&text), Some(42));
+        assert_eq!(idle_since(&text), Some(42));
+        assert_eq!(sampling(&text), Some((std::process::id() as i32, "off")));
         assert!(!first.is_gone());
         first.close().expect("unlocked");
-        let second = Session::announce(directory.path(), Session::line(8))
+        let second = Session::announce(directory.path(), Session::line(8), "")
             .expect("written")
             .expect("the next");
         assert!(!first.reopen().expect("asked"));
@@ -206,7 +229,7 @@ mod tests {
         let directory = tempfile::TempDir::new().expect("a directory");
         let path = directory.path().join(FILE_NAME);
         std::fs::write(&path, "precious").expect("written");
-        assert!(Session::announce(directory.path(), Session::line(7)).is_err());
+        assert!(Session::announce(directory.path(), Session::line(7), "").is_err());
         assert_eq!(std::fs::read_to_string(path).expect("readable"), "precious");
     }
 }

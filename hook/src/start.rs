@@ -244,6 +244,11 @@ fn open_late(
     let command = command.strip_suffix(b"\0").unwrap_or(command);
     fill_meta(this, command.split(|&byte| byte == 0));
     this.note(key, value);
+    // (The command line may be a title by now.)
+    this.note(b"executed as", c_bytes(Auxiliary::read().executable_name));
+    let mut ran_ns = Text::<24>::new();
+    ran_ns.push_number(sys::clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID));
+    this.note(b"ran before", ran_ns.as_bytes());
     let own = open(this, config)?;
     if own.is_some() {
         companion::watch_all(true);

@@ -7,8 +7,10 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
-use chase_format::session::{FILE_NAME, SAMPLES};
+use chase_format::session::{AUTO, DISMISS, FILE_NAME, SAMPLES, idle_since, sampling};
 
 use crate::settings::Settings;
 use crate::{parts, say, standard_error_was_open};
@@ -19,6 +21,8 @@ const PATIENCE_MS: i32 = 3_000;
 const PATIENCE_REQUIRED_MS: i32 = 30_000;
 /// How the answer begins of one that records nothing.
 const NOT_RECORDED: &str = "chase: syscalls are not recorded: ";
+/// Within that time it does.
+const LAST_ROUNDS: Duration = Duration::from_millis(500);
 /// It stays that long after its last process, for the next run.
 const LINGER_S: &str = "5";
 
@@ -60,6 +64,7 @@ fn started(settings: &Settings, owner: Option<Owner>) -> Option<String> {
         Ok(program) => program,
         Err(error) => return Some(format!("{error:#}")),
     };
+    dismiss_unlike(settings);
     if is_at_work(&settings.output) {
         // The second line says what it does.
         let text = fs::read_to_string(settings.output.join(FILE_NAME)).ok()?;
@@ -180,6 +185,33 @@ unsafe fn become_user(Owner { user, group }: Owner) -> bool {
             libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_RAISE, capability, 0, 0);
         }
         true
+    }
+}
+
+/// A companion that stayed for a next run may take other samples than this one is to have, or none. If it has nothing else to do, it is
+/// asked to end; otherwise whoever wants this run is told.
+fn dismiss_unlike(settings: &Settings) {
+    if !is_at_work(&settings.output) {
+        return;
+    }
+    let text = fs::read(settings.output.join(FILE_NAME)).unwrap_or_default();
+    let wish = settings.sample.to_str().filter(|wish| !wish.is_empty()).unwrap_or(AUTO);
+    let Some((process, other)) = sampling(&text).filter(|&(_, other)| other != wish) else {
+        return;
+    };
+    // SAFETY: it ends when it has nothing to watch; that it is the companion, the lock says.
+    if idle_since(&text).is_some() && unsafe { libc::kill(process, DISMISS) } == 0 {
+        let begun = Instant::now();
+        while is_at_work(&settings.output) && begun.elapsed() < LAST_ROUNDS {
+            sleep(Duration::from_millis(5));
+        }
+    }
+    if is_at_work(&settings.output) && standard_error_was_open() && !settings.quiet {
+        let output = settings.shown_output.display();
+        say(&format!(
+            "chase: samples are taken as for what is recorded in {output} already (--sample {other}), not as this run is to have them \
+             (--sample {wish}): -o another directory\n"
+        ));
     }
 }
 

@@ -6,6 +6,7 @@ use anyhow::{Context, bail};
 use object::elf::{
     DT_NEEDED, EM_X86_64, ET_DYN, ET_EXEC, FileHeader64, PT_DYNAMIC, PT_INTERP, R_X86_64_64,
     R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT, SHT_SYMTAB, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE,
+    STT_OBJECT,
 };
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, Rela, SectionHeader, Sym};
 use object::{Endianness, Object, ObjectSection};
@@ -156,12 +157,15 @@ fn read_dynamic(
         for relocation in relocations {
             let Some(index) = relocation.symbol(endian, false) else { continue };
             let symbol = symbols.symbol(index)?;
-            // What an executable imports has mostly no type yet in old ones.
-            let is_function = [STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE].contains(&symbol.st_type());
+            let kind = relocation.r_type(endian, false);
+            // What an executable imports has mostly no type yet in old ones; and of what is called through the PLT, Go's linker
+            // says that it is data.
+            let is_function = [STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE].contains(&symbol.st_type())
+                || kind == R_X86_64_JUMP_SLOT && symbol.st_type() == STT_OBJECT;
             if !symbol.is_undefined(endian) || !is_function {
                 continue;
             }
-            match relocation.r_type(endian, false) {
+            match kind {
                 R_X86_64_JUMP_SLOT => program.called += 1,
                 R_X86_64_GLOB_DAT => program.in_got += 1,
                 R_X86_64_64 => program.in_data += 1,

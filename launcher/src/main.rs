@@ -17,6 +17,7 @@ mod companion;
 mod config_file;
 mod doctor;
 mod elf;
+mod killed;
 mod libraries;
 mod part;
 mod parts;

@@ -17,7 +17,7 @@ use crate::config_file::ConfigFile;
 use crate::settings::Settings;
 use crate::summary::{brief, next, quoted};
 use crate::window::Window;
-use crate::{check, companion, part, parts, print, say, standard_error_was_open};
+use crate::{check, companion, killed, part, parts, print, say, standard_error_was_open};
 
 /// Runs the program; gives its exit status, or does not return where a signal killed it.
 pub(crate) fn record(arguments: &RecordArgs) -> anyhow::Result<i32> {
@@ -60,6 +60,9 @@ pub(crate) fn record(arguments: &RecordArgs) -> anyhow::Result<i32> {
         child::Started::Running(pid) => (pid, child::wait(pid, &mut window)?),
         child::Started::Failed(status) => return Ok(status),
     };
+    if let Ended::Signal(signal) = child {
+        killed::note(&settings, pid, since, signal);
+    }
     // The library says itself why it does not let the program begin.
     let was_refused = settings.requires_companion
         && matches!(child, Ended::Status(1))
@@ -179,14 +182,14 @@ fn fold(settings: &Settings) -> bool {
 }
 
 /// The names of the recordings in a directory.
-fn recordings(directory: &Path) -> impl Iterator<Item = String> {
+pub(crate) fn recordings(directory: &Path) -> impl Iterator<Item = String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter(|name| name.ends_with(&format!(".{EXTENSION}")))
 }
 
 /// How the names of the recordings of a process end.
-fn own_end(pid: i32) -> String {
+pub(crate) fn own_end(pid: i32) -> String {
     format!(".{pid}.{EXTENSION}")
 }
 

@@ -186,6 +186,11 @@ fn ends_by_the_signal_that_ends_the_program() {
         assert_eq!(output.status.signal(), Some(signal));
         assert!(!output.status.core_dumped(), "{signal}");
         assert!(text(&output.stderr).contains("Recorded in"), "{signal}");
+        // Who started it knows; a later program of this number would not be meant.
+        let processes = report(scratch.path(), &["processes", "--json"]);
+        let ending = &processes["processes"][0]["ending"];
+        let (kind, told) = (&ending["kind"], &ending["signal"]);
+        assert!(kind == "killed" && told == signal, "{signal}: {ending}");
     }
 }
 

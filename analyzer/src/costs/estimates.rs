@@ -63,10 +63,12 @@ struct Uncertain {
 /// Bounds estimates by the available time: of the calls made in a call, or in a thread's own code, the times of those
 /// that were all timed are certain, and the others can have taken at most the rest. The excess is subtracted from
 /// each in proportion to its variance, which is the least-squares solution for estimates with a known sum. (The cost
-/// of samples is not part of the estimates: it is subtracted as far as there is room.)
+/// of samples is not part of the estimates: it is subtracted as far as there is room.) Nor is a call shorter than what it has certainly
+/// called.
 pub(super) fn bound(contexts: &mut [Cost], lifetime: f64) {
     let place_of = |caller: u32| if caller == NOBODY { 0 } else { caller as usize + 1 };
-    let duration = |context: &Cost| context.measured + context.open_time;
+    let least = raise(contexts);
+    let room = |at: usize, context: &Cost| (context.measured - least[at]).max(0.0);
     // For the thread, then for each scope: the time in it, the time of the calls made in it, and which of these may
     // be reduced.
     let mut inside = vec![0.0; contexts.len() + 1];
@@ -97,7 +99,7 @@ pub(super) fn bound(contexts: &mut [Cost], lifetime: f64) {
             let mut taken = 0.0;
             for &at in &lowered {
                 let context = &mut contexts[at];
-                let part = (excess * weight(context) / all).min(context.measured.max(0.0));
+                let part = (excess * weight(context) / all).min(room(at, context));
                 context.measured -= part;
                 inside[place_of(context.scope)] -= part;
                 taken += part;
@@ -106,9 +108,59 @@ pub(super) fn bound(contexts: &mut [Cost], lifetime: f64) {
                 break;
             }
             excess -= taken;
-            lowered.retain(|&at| contexts[at].measured > 0.0);
+            lowered.retain(|&at| room(at, &contexts[at]) > 0.0);
         }
     }
+}
+
+fn duration(context: &Cost) -> f64 {
+    context.measured + context.open_time
+}
+
+fn is_estimate(context: &Cost) -> bool {
+    context.samples < context.timed
+}
+
+/// Raises estimates of calls with frames where calls made inside, which were all timed, certainly took longer: a few calls that were
+/// not timed themselves may be where most of the time is. Returns the least that each such estimate can be.
+fn raise(contexts: &mut [Cost]) -> Vec<f64> {
+    let mut least = vec![0.0; contexts.len()];
+    // By scope: the contexts in it, and the least time of the calls made in it.
+    let mut members: Vec<Vec<usize>> = vec![Vec::new(); contexts.len()];
+    let mut inside = vec![0.0; contexts.len()];
+    for (at, context) in contexts.iter().enumerate() {
+        members[context.scope as usize].push(at);
+    }
+    // Callees come after callers, and what shares a scope after the first in it.
+    for at in (0..contexts.len()).rev() {
+        let Cost { caller, scope, .. } = contexts[at];
+        let own: f64 = if scope as usize == at {
+            let (estimates, certain): (Vec<usize>, Vec<usize>) =
+                members[at].iter().partition(|&&member| is_estimate(&contexts[member]));
+            let sum = |members: &[usize]| members.iter().map(|&at| duration(&contexts[at])).sum();
+            let known: f64 = sum(&certain);
+            let missing = inside[at] - known;
+            let estimated: f64 = sum(&estimates);
+            if let (Some(&first), true) = (estimates.first(), missing > estimated) {
+                let more = missing - estimated;
+                contexts[first].measured += more;
+                contexts[first].uncertainty.variance += more * more;
+            }
+            if let &[only] = &*estimates {
+                least[only] = (missing - contexts[only].open_time).max(0.0);
+            }
+            known.max(inside[at])
+        } else if is_estimate(&contexts[at]) || contexts[at].framed {
+            // It is in the sum of its scope.
+            0.0
+        } else {
+            duration(&contexts[at])
+        };
+        if caller != NOBODY {
+            inside[caller as usize] += own;
+        }
+    }
+    least
 }
 
 /// Bounds errors: neither an estimate nor the remaining time can be wrong by more than both together.

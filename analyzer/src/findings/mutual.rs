@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::joint::Joint;
-use super::waits::{LEAST_SIGNALS, named};
+use super::waits::{LEAST_SIGNALS, ONE_WAIT, named};
 use super::{Evidence, Finding, FindingKind};
 use crate::causes::{CauseRow, Party, PartyKind, Purpose};
 use crate::clock::Ns;
@@ -41,6 +41,8 @@ pub(super) fn waits(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) 
     if waits.len() < LEAST_THREADS
         || of_lifetime < MOSTLY
         || joint.waits() < LEAST_SIGNALS
+        // Idle threads of a pool pass the word on to each other that all is over.
+        || joint.max_ns() > ONE_WAIT * saves_ns
         || !evidence.is_material(saves_ns)
     {
         return None;

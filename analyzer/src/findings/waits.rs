@@ -17,6 +17,8 @@ pub(super) const CONSUMES: f64 = 0.05;
 const BUSY: f64 = 0.8;
 /// A starved consumer waits often: a single wait that is a larger share of all is one for an end, or for a start.
 pub(super) const ONE_WAIT: f64 = 0.25;
+/// The producer lives for at least this part of the consumer's life.
+const TOGETHER: f64 = 0.5;
 /// With fewer signals, it is no producer.
 pub(super) const LEAST_SIGNALS: u64 = 10;
 
@@ -157,7 +159,10 @@ fn producer(
             - row.measures.wait_ns.as_f64();
         let busy = if alive > 0.0 { useful / alive } else { 0.0 };
         let signals = signals(evidence, row);
-        (busy >= BUSY && signals >= LEAST_SIGNALS).then_some((number, busy, signals))
+        let (begin, end) = (row.start_ns.max(consumer.start_ns), row.end_ns.min(consumer.end_ns));
+        let together = end.0.saturating_sub(begin.0) as f64;
+        let is_there = together >= TOGETHER * consumer.lifetime_ns.as_f64();
+        (busy >= BUSY && signals >= LEAST_SIGNALS && is_there).then_some((number, busy, signals))
     });
     busy.max_by_key(|&(_, _, signals)| signals)
 }

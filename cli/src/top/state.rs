@@ -10,7 +10,7 @@ pub(super) fn state(row: &ProcessRow) -> String {
         Ending::Exec => "exec".to_owned(),
         Ending::Abort => "aborted".to_owned(),
         Ending::Detached => "detached".to_owned(),
-        Ending::Killed => "killed".to_owned(),
+        Ending::Killed { .. } => "killed".to_owned(),
         Ending::Unknown => "ended".to_owned(),
     }
 }

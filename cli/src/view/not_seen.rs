@@ -5,8 +5,8 @@ use super::{Show, sampled};
 use crate::machine::Rows;
 use crate::report::{Report, fraction};
 use crate::terminal::{Look, Terminal, clean, elapsed, plural};
-use chase_analyzer::Skipped;
 use chase_analyzer::recorder::layout::{SKIP_REASONS, SkipReason};
+use chase_analyzer::{Image, Skipped};
 
 /// What shares rest on where no samples were taken.
 const NO_SAMPLES: &str = "where the processor was: no samples were taken, so shares rest on which library was entered alone, and what a library calls back is in its own";
@@ -101,13 +101,39 @@ fn unrecorded(report: &Report) -> Option<String> {
     if names.len() > NAMED {
         shown.push("…".to_owned());
     }
+    // (Then the variables that start chase are not in the environment.)
+    let began_late = report.loaded.images.iter().any(Image::began_late);
+    let why = match began_late {
+        true => {
+            "what was started by a process after chase had attached to it (as --delay and --start-on do, too), "
+        }
+        false => "",
+    };
     (all > 0).then(|| {
         format!(
-            "library calls of {} that ran without the hook, as static and set-user-id programs do, and what is started with an environment of its own: {}",
+            "library calls of {} that ran without the hook, as {why}static and set-user-id programs do, and what is started with an environment of its own: {}",
             plural(all, "program"),
             shown.join(", ")
         )
     })
+}
+
+/// Threads that were there when chase attached to their process, and made no call that is recorded.
+fn silent_threads(report: &Report) -> Vec<String> {
+    let line = |image: &Image| {
+        let attached = image.recording.meta_value("attached")?;
+        let mut numbers = attached.split_whitespace().filter_map(|word| word.parse::<u64>().ok());
+        let (there, in_calls) = (numbers.next()?, numbers.next()?);
+        let silent = there.saturating_sub(image.recording.threads().count() as u64);
+        let pid = image.recording.header().pid;
+        (silent > 0).then(|| {
+            format!(
+                "at least {} of {there} that process {pid} had when chase attached to it: they have begun no library call since, and are in no table ({in_calls} of {there} were in a call, which is not recorded)",
+                plural(silent, "thread"),
+            )
+        })
+    };
+    report.loaded.images.iter().filter_map(line).collect()
 }
 
 fn gaps(report: &Report) -> Vec<String> {
@@ -195,6 +221,7 @@ fn gaps(report: &Report) -> Vec<String> {
             format!("all calls: --libs and --exclude leave none of {imports} (chase-report apis names libraries and functions, in a run without them)"),
         );
     }
+    gaps.extend(silent_threads(report));
     gaps.extend(unrecorded(report));
     gaps.extend(super::syscalls::not_seen(report));
     if report.analysis.on_cpu.sample_hz == 0 {

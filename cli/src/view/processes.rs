@@ -127,11 +127,19 @@ pub(super) fn table(report: &Report, terminal: Terminal, top: usize) -> String {
     out
 }
 
-/// How often a process went on as another program. It has a row for each, with a thread that is the same one.
-fn execs(rows: &[ProcessRow]) -> u64 {
-    let pid_of = |row: usize| rows.get(row).map(|row| row.pid);
-    let is_exec = |row: &&ProcessRow| row.parent.and_then(pid_of) == Some(row.pid);
-    rows.iter().filter(is_exec).count() as u64
+/// How often a process went on: as another program, and after chase had left it, recorded once more. It has a row for each, with a
+/// thread that is the same one.
+fn went_on(rows: &[ProcessRow]) -> (u64, u64) {
+    let (mut execs, mut again) = (0, 0);
+    for row in rows {
+        let before = row.parent.and_then(|row| rows.get(row));
+        match before.filter(|before| before.pid == row.pid) {
+            Some(before) if before.ending == Ending::Detached => again += 1,
+            Some(_) => execs += 1,
+            None => {}
+        }
+    }
+    (execs, again)
 }
 
 /// `5 threads`.
@@ -141,12 +149,21 @@ pub(super) fn threads(analysis: &Analysis) -> String {
 
 /// `4 processes (3 execs)`.
 pub(super) fn number(rows: &[ProcessRow]) -> String {
-    let execs = execs(rows);
-    let processes = match rows.len() as u64 - execs {
+    let (execs, again) = went_on(rows);
+    let processes = match rows.len() as u64 - execs - again {
         1 => "1 process".to_owned(),
         more => format!("{} processes", count(more)),
     };
-    if execs == 0 { processes } else { format!("{processes} ({})", plural(execs, "exec")) }
+    let mut how = Vec::new();
+    if execs > 0 {
+        how.push(plural(execs, "exec"));
+    }
+    match again {
+        0 => {}
+        1 => how.push("recorded once more after a pause".to_owned()),
+        more => how.push(format!("recorded {} more times, after pauses", count(more))),
+    }
+    if how.is_empty() { processes } else { format!("{processes} ({})", how.join("; ")) }
 }
 
 /// The `top` processes whose threads did most, in order of their start.
@@ -170,11 +187,17 @@ pub(super) fn ending(ending: Ending) -> String {
         Ending::Abort => "aborted".to_owned(),
         Ending::Detached => "went on, without chase".to_owned(),
         Ending::Running => "still running".to_owned(),
-        Ending::Killed => {
+        Ending::Killed { signal: Some(signal) } => format!("killed by {}", signal_name(signal)),
+        Ending::Killed { signal: None } => {
             "its end was not seen: killed, or it ended by a system call of its own".to_owned()
         }
         Ending::Unknown => "only its system calls were seen".to_owned(),
     }
+}
+
+fn signal_name(signal: i32) -> String {
+    let name = signal_hook::low_level::signal_name(signal);
+    name.map_or_else(|| format!("signal {signal}"), str::to_owned)
 }
 
 /// The same for a column of a table.
@@ -186,7 +209,8 @@ pub(super) fn brief_ending(ending: Ending) -> String {
         Ending::Abort => "aborted".to_owned(),
         Ending::Detached => "went on".to_owned(),
         Ending::Running => "running".to_owned(),
-        Ending::Killed => "not seen".to_owned(),
+        Ending::Killed { signal: Some(signal) } => signal_name(signal),
+        Ending::Killed { signal: None } => "not seen".to_owned(),
         Ending::Unknown => "unknown".to_owned(),
     }
 }

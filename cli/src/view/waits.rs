@@ -26,11 +26,13 @@ const UNTIL: (&str, &str) = (
     "of locks, and of what ended waits: until the threads ran again. Of functions, until they were woken",
 );
 const HELD: (&str, &str) = (
-    "held",
-    "median of the times between a long wait for the lock and the wake of the next thread, while others waited: an estimate for the rest",
+    "then held",
+    "by those that had waited long for it, until they woke the next thread: the median. Who never waits for it, as who holds it long may, is not in it",
 );
-const HELD_BY: (&str, &str) =
-    ("held by", "while others waited; of locks that don't tell their holder, who ended the waits");
+const HELD_BY: (&str, &str) = (
+    "held by",
+    "while others waited; of locks that don't tell their holder, only who ended the waits is known, who may have just waited, too",
+);
 
 pub(super) struct Waits<'a> {
     pub(super) lib: &'a LibFilter,
@@ -122,14 +124,17 @@ fn locks_table(report: &Report, rows: &[LockRow], top: usize) -> Table {
         ("longest", Align::Number),
         ("threads", Align::Number),
         ("taken", Align::Number),
-        ("held", Align::Number),
+        (HELD.0, Align::Number),
         ("at", Align::Name),
         ("held by", Align::Name),
     ])
     .may_drop(["threads", "taken"])
-    .only_if(rows.iter().any(|row| row.held.is_some()), "held");
+    .only_if(rows.iter().any(|row| row.held.is_some()), HELD.0);
     for row in rows.iter().take(top) {
-        let holder = row.holders.first().or(row.wakers.first());
+        let holder = row.holders.first().map(|party| causes::party(report, party));
+        let waker = row.wakers.first().map(|party| causes::party(report, party));
+        let ended =
+            || waker.filter(|name| !name.is_empty()).map(|name| format!("(ended by {name})"));
         table.row([
             causes::object(report, row.process, &row.object).into(),
             elapsed(row.wait_ns.0).into(),
@@ -141,7 +146,7 @@ fn locks_table(report: &Report, rows: &[LockRow], top: usize) -> Table {
                 .map_or_else(String::new, |held| format!("~{}", elapsed(held.median_ns.0)))
                 .into(),
             causes::site(report, row.process, row.site).into(),
-            holder.map(|party| causes::party(report, party)).unwrap_or_default().into(),
+            holder.or_else(ended).unwrap_or_default().into(),
         ]);
     }
     table

@@ -80,6 +80,7 @@ pub(crate) fn compressor() -> Builder {
         }
         timeline.end();
     }
+    builder.header.cpu_ns = 220_960_000;
     builder.end(END_EXIT, 0);
     builder
 }
@@ -117,6 +118,7 @@ pub(crate) fn pool() -> Builder {
     }
     let now = builder.now_ticks() - builder.header.clock_start.ticks;
     builder.timeline(main).call(join, now).end();
+    builder.header.cpu_ns = 1_351_400_000;
     builder.end(END_EXIT, 0);
     builder
 }
@@ -261,6 +263,7 @@ pub(crate) fn event_loop() -> (Builder, SyscallsBuilder) {
     let main = builder.thread("server");
     let mut timeline = builder.timeline(main);
     timeline.work(MS).call(wait, 700 * MS).work(100 * MS).call(sleep, 30 * MS).work(170 * MS).end();
+    builder.header.cpu_ns = 1_001_000_000;
     builder.end(END_EXIT, 0);
 
     let refs = builder.context_refs();

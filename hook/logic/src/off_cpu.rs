@@ -1,5 +1,8 @@
 //! How the time that a thread was off the CPU is attributed, where only the thread itself is asked.
 
+/// Who is preempted has the processor again after about so long, where few others want it: each has some milliseconds.
+const LONGEST_TURN_NS: u64 = 10_000_000;
+
 /// The time since a thread last asked.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stretch {
@@ -21,14 +24,18 @@ impl Stretch {
         self.switches.0 > 0 && self.switches.1 == 0
     }
 
-    /// Returns the part of `ns` that it waited: if it was preempted, too, in proportion to how often, since it is unknown how
-    /// long each took.
+    /// Returns the part of `ns` that it waited. If it was preempted, too, it is unknown how long each took: then, in proportion to how
+    /// often, but no preemption takes longer than [`LONGEST_TURN_NS`], while a wait may take for ever.
     #[must_use]
     pub fn blocked_part(&self, ns: u64) -> u64 {
         let (voluntary, involuntary) = self.switches;
-        let part = u128::from(ns) * u128::from(voluntary);
-        let part = part.checked_div(u128::from(voluntary) + u128::from(involuntary)).unwrap_or(0);
-        u64::try_from(part).unwrap_or(ns)
+        if voluntary == 0 {
+            return 0;
+        }
+        let part = u128::from(ns) * u128::from(involuntary);
+        let part = part / (u128::from(voluntary) + u128::from(involuntary));
+        let preempted = u64::try_from(part).unwrap_or(ns);
+        ns - preempted.min(involuntary.saturating_mul(LONGEST_TURN_NS))
     }
 
     /// Converts ticks of this stretch to ns.
@@ -94,7 +101,11 @@ mod tests {
         assert_eq!(Stretch { switches: (3, 1), ..STRETCH }.blocked_part(400), 300);
         assert_eq!(STRETCH.blocked_part(400), 0);
         let most = Stretch { switches: (u64::MAX, u64::MAX), ..STRETCH };
-        assert_eq!(most.blocked_part(u64::MAX), u64::MAX / 2);
+        assert_eq!(most.blocked_part(u64::MAX), u64::MAX - u64::MAX / 2);
+        // A sleep of half a second, at the end of which somebody else had the processor.
+        let slept = Stretch { switches: (1, 1), ..STRETCH };
+        assert_eq!(slept.blocked_part(500_000_000), 490_000_000);
+        assert_eq!(slept.blocked_part(4_000_000), 2_000_000);
     }
 
     #[test]

@@ -62,7 +62,8 @@ pub(super) fn verdict_on(
     let Some(object) = objects.get(importer) else { return Verdict::Ignore };
     let image = &object.image;
     let symbol = image.symbol(relocation.symbol());
-    if matches!(symbol.kind(), STT_OBJECT | STT_TLS) {
+    // (Go's linker says of functions, too, that they are data. But a jump slot is for calls alone.)
+    if symbol.kind() == STT_TLS || symbol.kind() == STT_OBJECT && kind == R_X86_64_GLOB_DAT {
         return Verdict::Ignore;
     }
     let got = image.bias().wrapping_add(relocation.offset as usize);

@@ -2,8 +2,9 @@
 
 mod queued;
 mod ran;
+mod short_waits;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use chase_analyzer::{
     Analysis, BlockedSpan, Lane as Events, LibraryKind, TimedCall, Timeline as When,
@@ -26,6 +27,8 @@ const SPANS: usize = 20_000;
 const QUEUED: usize = 2_500;
 /// Least pieces of a thread.
 const PIECES: usize = 20;
+/// A thread whose events are not all there may seem to be busy for longer than it was by such a part.
+const MUCH: f64 = 0.05;
 
 /// The timeline of a run; `None` where nothing was kept of when anything happened.
 pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names) -> Option<Timeline> {
@@ -145,8 +148,8 @@ fn notes(when: &When, pieces: Option<Pieces>) -> Vec<Label> {
     let mut notes = vec![
         "Busy: not known to wait. The thread runs, or could and others have the processors; of short \
          calls and waits nothing was kept. So the sums of the picture have a little more of it than the tables, where \
-         waits count however short they are: here those of less than a millisecond are only seen as calls of \
-         functions that wait, from begin to end."
+         waits count however short they are. Of waits of less than a millisecond it is not known when they were: calls of \
+         functions that wait begin with so much of them as there was on average."
             .to_owned(),
     ];
     if let Some(limit) = when.limit_ns.filter(|limit| limit.0 > 0) {
@@ -163,7 +166,10 @@ fn notes(when: &When, pieces: Option<Pieces>) -> Vec<Label> {
         ));
     }
     for (number, what) in [
-        (sum(|lane| lane.overwritten), "are not there any more: later ones took their place"),
+        (
+            sum(|lane| lane.overwritten),
+            "are not there any more: later ones took their place, and nothing is drawn where it is not known what the thread did",
+        ),
         (sum(|lane| lane.lost), "found no room, or were half written at the end"),
     ] {
         if number > 0 {
@@ -201,9 +207,9 @@ impl Filling<'_> {
         waits.sort_by(by_time);
         let mut spans = Vec::new();
         let mut next = waits.iter_mut().peekable();
+        // What is left of calls between waits.
         for span in self.calls() {
             let mut from_ns = span.from_ns;
-            // What is left of the call between the waits in it.
             while let Some(wait) = next.peek_mut().filter(|wait| wait.from_ns < span.to_ns) {
                 if wait.does == Does::Queue && wait.text.as_str().is_empty() {
                     // It goes on with that when it runs again.
@@ -222,8 +228,48 @@ impl Filling<'_> {
                 spans.push(Span { from_ns, ..span });
             }
         }
+        let mut spans = short_waits::within(spans, &waits, &self.waited());
         spans.extend(waits);
-        spans.sort_by(|a, b| a.from_ns.total_cmp(&b.from_ns));
+        spans.sort_by(by_time);
+        self.without_unknown(spans)
+    }
+
+    /// How long the thread waited in each function, as the tables have it.
+    fn waited(&self) -> HashMap<short_waits::Function, f64> {
+        let mut waited = HashMap::new();
+        for api in &self.analysis.threads[self.lane.thread].apis {
+            let function = (self.function(Some(api.api)), self.library(api.api));
+            *waited.entry(function).or_default() += api.wait_ns.as_f64();
+        }
+        waited
+    }
+
+    /// Leaves out what seems busy only because later events took the place of those that would tell: where the thread as a whole
+    /// would be busy for longer than it was.
+    fn without_unknown(&self, mut spans: Vec<Span>) -> Vec<Span> {
+        let row = &self.analysis.threads[self.lane.thread];
+        let (Some(on_cpu), Some(runnable)) = (row.on_cpu_ns, row.off_cpu.runnable_ns) else {
+            return spans;
+        };
+        let drawn = |wanted: fn(Does) -> bool| -> f64 {
+            let spans = spans.iter().filter(|span| wanted(span.does));
+            spans.map(|span| span.to_ns - span.from_ns).sum()
+        };
+        let ready = on_cpu.as_f64() + runnable.as_f64();
+        let too_much = drawn(|does| matches!(does, Does::Run | Does::Queue)) - ready;
+        if self.lane.overwritten > 0 && too_much > ready * MUCH {
+            // Of calls that ended before the first that is kept, none is there.
+            let ended = self.lane.calls.iter().filter(|call| !call.is_open);
+            let kept_ns = ended.map(|call| call.start_ns.0 + call.ns.0).min();
+            let kept_ns = kept_ns.unwrap_or(self.lane.end_ns.0) as f64;
+            spans.retain_mut(|span| {
+                let is_unknown = span.does == Does::Run && span.text.as_str().is_empty();
+                if is_unknown {
+                    span.from_ns = span.from_ns.max(kept_ns.min(span.to_ns));
+                }
+                span.from_ns < span.to_ns
+            });
+        }
         spans
     }
 

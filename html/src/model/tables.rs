@@ -157,11 +157,14 @@ fn figure_columns(before: usize) -> Vec<Column> {
 }
 
 fn figures(measures: &Measures) -> Vec<Value> {
+    // Of calls that switch stacks, none is timed: then nothing is known.
+    let is_timed = measures.untimed < measures.calls.max(1) || measures.self_ns > Ns(0);
+    let time = |ns: Ns| if is_timed { ns.into() } else { Value::None };
     vec![
         // So many digits that what is not nothing does not become it.
-        Value::Number((measures.share * 1e9).round() / 1e9),
-        measures.self_ns.into(),
-        measures.total_ns.into(),
+        if is_timed { Value::Number((measures.share * 1e9).round() / 1e9) } else { Value::None },
+        time(measures.self_ns),
+        time(measures.total_ns),
         measures.wait_ns.into(),
         measures.preempted_ns.into(),
         measures.calls.into(),

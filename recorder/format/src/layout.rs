@@ -218,7 +218,8 @@ pub const ORIGIN_EXEC: u32 = 0;
 /// [`Header::origin`]: a fork's child, which continues its parent's image.
 pub const ORIGIN_FORK: u32 = 1;
 
-/// [`Header::end_kind`]: no end was seen. The process is running, or was killed.
+/// [`Header::end_kind`]: no end was seen. The process is running, or was killed; if who started it knows by which signal, `end_status`
+/// holds that.
 pub const END_NONE: u32 = 0;
 /// [`Header::end_kind`]: `exit` or a return from `main`; `end_status` holds the status.
 pub const END_EXIT: u32 = 1;
@@ -346,7 +347,7 @@ pub struct Header {
     pub committed: u64,
     /// How the process ended: `END_*`. Valid only if no call began after `end_ticks`.
     pub end_kind: u32,
-    /// Exit status, where `end_kind` has one.
+    /// Exit status or signal, where `end_kind` has one.
     pub end_status: i32,
     /// When the end was seen; 0 when it was not.
     pub end_ticks: u64,
