@@ -16,6 +16,7 @@ struct Waits {
     of: usize,
     ended_by: usize,
     ms: u64,
+    longest_ms: u64,
 }
 
 /// Workers that each wait at a condition of their own for 300 ms of 400 ms.
@@ -60,7 +61,7 @@ impl Scene {
                     waker_began_ns: began_ns,
                     waits: 20,
                     total_ns: waits.ms * MS,
-                    max_ns: waits.ms * MS / 10,
+                    max_ns: waits.longest_ms * MS,
                     ..bytemuck::Zeroable::zeroed()
                 });
             }
@@ -69,9 +70,13 @@ impl Scene {
     }
 }
 
+fn waits(of: usize, ended_by: usize, ms: u64) -> Waits {
+    Waits { of, ended_by, ms, longest_ms: ms / 10 }
+}
+
 /// Each one waits for the next.
 fn in_turn() -> Vec<Waits> {
-    (0..WORKERS).map(|of| Waits { of, ended_by: (of + 1) % WORKERS, ms: 300 }).collect()
+    (0..WORKERS).map(|of| waits(of, (of + 1) % WORKERS, 300)).collect()
 }
 
 fn mutual(outcome: &Outcome) -> Option<&FindingKind> {
@@ -93,20 +98,28 @@ fn threads_that_take_turns_wait_for_each_other() {
 
 #[test]
 fn one_thread_that_wakes_most_others_gives_them_work() {
-    let mut waits = vec![Waits { of: 0, ended_by: 1, ms: 300 }];
+    let mut all = vec![waits(0, 1, 300)];
     for (of, next) in [(1, 2), (2, 3), (3, 1)] {
-        waits.push(Waits { of, ended_by: 0, ms: 270 });
-        waits.push(Waits { of, ended_by: next, ms: 30 });
+        all.push(waits(of, 0, 270));
+        all.push(waits(of, next, 30));
     }
-    let outcome = Scene::new().finish(&waits, &[]);
+    let outcome = Scene::new().finish(&all, &[]);
+    assert!(mutual(&outcome).is_none(), "{:#?}", outcome.findings);
+}
+
+/// Threads of a pool that has nothing to do for most of the time, and tell each other in the end that all is over.
+#[test]
+fn one_long_wait_each_is_no_turn() {
+    let idle = |waits: Waits| Waits { longest_ms: waits.ms - 40, ..waits };
+    let outcome =
+        Scene::new().finish(&in_turn().into_iter().map(idle).collect::<Vec<Waits>>(), &[]);
     assert!(mutual(&outcome).is_none(), "{:#?}", outcome.findings);
 }
 
 #[test]
 fn a_lock_that_they_wait_for_says_it_better() {
-    let for_lock: Vec<Waits> = (0..WORKERS)
-        .map(|of| Waits { of, ended_by: (of + WORKERS - 1) % WORKERS, ms: 70 })
-        .collect();
+    let for_lock: Vec<Waits> =
+        (0..WORKERS).map(|of| waits(of, (of + WORKERS - 1) % WORKERS, 70)).collect();
     let outcome = Scene::new().finish(&in_turn(), &for_lock);
     let kinds: Vec<&FindingKind> = outcome.findings.iter().map(|finding| &finding.kind).collect();
     let is_lock = |kind: &&FindingKind| matches!(kind, FindingKind::SerialisingLock { .. });

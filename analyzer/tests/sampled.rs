@@ -284,6 +284,30 @@ fn framed_calls_take_no_longer_than_their_caller() {
     assert_eq!(analysis.totals.own_cost_ns, Ns(100 * 200 + 50 * 10));
 }
 
+/// Few of the calls take nearly all of the time, in calls inside that are all timed, and none of these few was timed itself.
+#[test]
+fn framed_calls_take_at_least_what_they_certainly_called() {
+    let mut process = Process::new();
+    process.builder.header.cost_framed = 10 * 1024;
+    process.builder.header.cost_sampled = 200 * 1024;
+    let (outer, inner) = process.slots();
+    let mut thread = process.builder.timeline(process.main);
+    thread.work(1_000).call(outer, 40);
+    for _ in 0..100 {
+        thread.framed(outer, 40, 8);
+        for _ in 1..8 {
+            thread.framed(outer, 40, 0);
+        }
+    }
+    thread.framed_around(outer, inner, 90_000).end();
+    let analysis = process.analysis();
+    assert_eq!(analysis.totals.overlap_ns, Ns(0));
+    assert_eq!(api(&analysis, "inner").measures.self_ns, Ns(90_000));
+    let outer = &api(&analysis, "outer").measures;
+    assert!(outer.total_ns >= Ns(90_000), "{outer:?}");
+    assert!(analysis.totals.application_ns <= Ns(1_000 + 802 * 40), "{:?}", analysis.totals);
+}
+
 /// Nor, where of that call nothing is known either, than what is around it.
 #[test]
 fn framed_calls_take_no_longer_than_there_was_time() {

@@ -96,6 +96,11 @@ fn a_library_waits_before_the_program_calls_anything() {
     assert_eq!((finding.saves_ns, finding.threads.len()), (Ns(120 * MS + US), 1));
     let (api, ns) = outcome.watched.slow_starts[0].longest.expect("a call");
     assert_eq!((outcome.api(Some(api)), ns), (Some("nanosleep"), Ns(120 * MS)));
+    // The same calls are no start where it was attached to in the midst of them.
+    let mut scene = Scene::new();
+    scene.call(malloc, US).call(sleep, 120 * MS).program().work(300 * MS).call(free, US);
+    scene.pool.process.builder.meta("attached", "1 threads, 0 in calls");
+    assert!(slow(&scene.finish()).is_none());
 }
 
 #[test]

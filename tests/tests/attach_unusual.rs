@@ -176,3 +176,17 @@ fn what_is_refused_says_what_to_do() {
     assert!(said.contains("-o names a directory where it may"), "{said}");
     assert_eq!(program.round(), "done");
 }
+
+/// Who does nothing has no row; how many there are is said.
+#[test]
+fn threads_that_make_no_call_are_counted() {
+    let scratch = TempDir::new().expect("a directory");
+    let mut program = Command::new("sleep").arg("100").spawn().expect("sleep starts");
+    std::thread::sleep(Duration::from_millis(200));
+    Attached::begin(program.id(), scratch.path()).end();
+    let _ = program.kill();
+    let _ = program.wait();
+    let rows = report::document(scratch.path(), "not-seen");
+    let said = rows["not_seen"][0]["text"].as_str().expect("a line");
+    assert!(said.starts_with("at least 1 thread of 1 that process"), "{said}");
+}

@@ -177,6 +177,54 @@ fn static_programs_are_left_alone() {
     }
 }
 
+/// Lets a program's imports of these names look like data, as Go's linker does, in its dynamic symbols.
+fn make_data(program: &Path, names: &[&[u8]]) {
+    const SECTION: usize = 64;
+    const SYMBOL: usize = 24;
+    const DYNSYM: usize = 11;
+    const OBJECT: u8 = 1;
+    let mut bytes = fs::read(program).expect("read the program");
+    let word = |bytes: &[u8], at: usize, len: usize| {
+        bytes[at..at + len].iter().rev().fold(0, |sum, &byte| sum << 8 | usize::from(byte))
+    };
+    let sections = word(&bytes, 40, 8);
+    let field = |bytes: &[u8], section: usize, at: usize, len: usize| {
+        word(bytes, sections + section * SECTION + at, len)
+    };
+    let number = word(&bytes, 60, 2);
+    let symbols = (0..number).find(|&section| field(&bytes, section, 4, 4) == DYNSYM);
+    let symbols = symbols.expect("dynamic symbols");
+    let (start, len) = (field(&bytes, symbols, 24, 8), field(&bytes, symbols, 32, 8));
+    let texts = field(&bytes, field(&bytes, symbols, 40, 4), 24, 8);
+    let mut changed = 0;
+    for symbol in (start..start + len).step_by(SYMBOL) {
+        let name = texts + word(&bytes, symbol, 4);
+        if names.iter().any(|wanted| bytes[name..].starts_with(&[wanted, &b"\0"[..]].concat())) {
+            bytes[symbol + 4] = bytes[symbol + 4] & 0xf0 | OBJECT;
+            changed += 1;
+        }
+    }
+    assert_eq!(changed, names.len());
+    fs::write(program, bytes).expect("write the program");
+}
+
+/// Go's linker says of functions that they are data; they are called through the PLT all the same.
+#[test]
+fn imports_that_look_like_data_are_called() {
+    let program = Build::program("plain.c").without_libtrap().build();
+    let trial = Trial::new("./like-data").setup(move |work| {
+        let copy = work.join("like-data");
+        fs::copy(&program, &copy).expect("copy the program");
+        make_data(&copy, &[b"qsort", b"printf", b"geteuid"]);
+    });
+    let recording = trial.compare();
+    recording.only().expect(&[
+        ("libc.so", "qsort", 1),
+        ("libc.so", "printf", 1),
+        ("libc.so", "geteuid", 1),
+    ]);
+}
+
 #[test]
 fn setuid_programs_are_left_alone() {
     let what = "setuid programs";

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use chase_tests::compile::Build;
+use chase_tests::launcher::record;
 use chase_tests::need;
 use chase_tests::tagged::{Tagged, Where, companion};
 use chase_tests::trial::libchase;
@@ -89,7 +90,13 @@ fn stays_for_the_next_run() {
     let _ = Tagged::finished(output.path());
     assert!(at_will(true_program(), output.path()).output().expect("runs").status.success());
     assert_eq!(session(output.path()), first);
-    assert_eq!(Tagged::finished(output.path()).headers.len(), 2);
+    // (But not one that is to have other samples.)
+    let mut other = record(output.path(), &["-o", ".", "--sample", "off", "--"]);
+    assert!(other.args(["true"]).output().expect("runs").status.success());
+    assert_ne!(session(output.path()), first);
+    let other = fs::read_to_string(output.path().join("companion.session")).expect("readable");
+    assert!(other.ends_with(" sampling off\n"), "{other}");
+    assert_eq!(Tagged::finished(output.path()).headers.len(), 3);
     let file = fs::File::open(output.path().join("companion.session")).expect("there");
     drop(output);
     let start = Instant::now();

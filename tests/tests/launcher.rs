@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use chase_tests::launcher::{chase, record};
 use chase_tests::need;
+use chase_tests::report::document;
 use chase_tests::trial::libchase;
 use tempfile::TempDir;
 
@@ -187,7 +188,7 @@ fn ends_by_the_signal_that_ends_the_program() {
         assert!(!output.status.core_dumped(), "{signal}");
         assert!(text(&output.stderr).contains("Recorded in"), "{signal}");
         // Who started it knows; a later program of this number would not be meant.
-        let processes = report(scratch.path(), &["processes", "--json"]);
+        let processes = document(&scratch.path().join("chase.data"), "summary");
         let ending = &processes["processes"][0]["ending"];
         let (kind, told) = (&ending["kind"], &ending["signal"]);
         assert!(kind == "killed" && told == signal, "{signal}: {ending}");

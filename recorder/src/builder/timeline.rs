@@ -296,6 +296,23 @@ impl<'b> Timeline<'b> {
         self
     }
 
+    /// A call as in [`Timeline::framed`] that is not timed, and does nothing but call `inner`, which is and takes `ticks`.
+    pub fn framed_around(&mut self, slot: SlotId, inner: SlotId, ticks: u64) -> &mut Self {
+        let depth_limit = self.builder.depth_limit;
+        let framed = self.builder.header.cost_framed;
+        let tree = self.tree();
+        let at = tree.node_of(slot, false, Kind::Framed, depth_limit);
+        tree.nodes[at].calls += 1;
+        tree.now += framed;
+        // What is called inside is in the scope of the timed calls.
+        let node = tree.node(slot, false, depth_limit);
+        let start = tree.now;
+        tree.open.push(Frame { node, start });
+        self.call(inner, ticks);
+        self.tree().open.pop();
+        self
+    }
+
     /// A sample as in [`Timeline::framed`], of `ticks`, in which the thread did not run for `away` more: it only stands for
     /// itself, and the others of its block are taken to be as it would have been.
     pub fn framed_interrupted(
