@@ -108,15 +108,19 @@ pub(crate) fn become_it(command: &[OsString], variables: &[(&str, OsString)]) ->
     not_started(command, &error)
 }
 
-/// Starts the program. From then on, this process takes signals only in [`wait`].
+/// Starts the program. From then on, this process takes signals only in [`wait`]. `prepare` is called with the process before it becomes
+/// the program.
 pub(crate) fn start(
     command: &[OsString],
     variables: &[(&str, OsString)],
+    prepare: impl FnOnce(c_int),
 ) -> anyhow::Result<Started> {
     standard_error_was_open();
     let image = Image::new(command, variables);
     // Closed by exec, or written to if that fails.
     let (failed, failure) = io::pipe().context("no pipe")?;
+    // Closed when all is prepared.
+    let (prepared, preparing) = io::pipe().context("no pipe")?;
     let mut mask = empty_set();
     // SAFETY: the sets are initialised, and the C library fills in the old one. All-zero is a valid `sigaction`.
     let on_child = unsafe {
@@ -136,6 +140,8 @@ pub(crate) fn start(
             libc::sigaction(libc::SIGCHLD, &raw const on_child, ptr::null_mut());
             libc::sigprocmask(libc::SIG_SETMASK, &raw const mask, ptr::null_mut());
         }
+        drop(preparing);
+        let _ = io::Read::read(&mut { prepared }, &mut [0]);
         let errno = image.execute().raw_os_error().unwrap_or(libc::ENOEXEC).to_ne_bytes();
         // SAFETY: the bytes live until the end.
         unsafe {
@@ -147,6 +153,8 @@ pub(crate) fn start(
         return Err(io::Error::last_os_error()).context("can't fork");
     }
     drop(failure);
+    prepare(pid);
+    drop(preparing);
     let mut errno = [0; 4];
     if io::Read::read_exact(&mut { failed }, &mut errno).is_ok() {
         let status = not_started(command, &io::Error::from_raw_os_error(i32::from_ne_bytes(errno)));

@@ -28,8 +28,9 @@ const LINGER_S: &str = "5";
 
 /// Starts one, unless one is at work or none is wanted, and waits until it is ready. Where that fails, the program's own look
 /// for one finds the reason, which is then in the recording; whoever asked for a narration, which there won't be, is told now.
-pub(crate) fn start(settings: &Settings) {
-    start_as(settings, None);
+/// `process` is to become the program: where only samples can be taken, it is watched from now on, with all that it starts.
+pub(crate) fn start(settings: &Settings, process: i32) {
+    say_missing(settings, None, Some(process));
 }
 
 /// A user and a group.
@@ -42,10 +43,14 @@ pub(crate) struct Owner {
 /// The same for processes of another user, if this one is root: a companion watches those of its own user, and it is looked for in a
 /// file of that user's.
 pub(crate) fn start_as(settings: &Settings, owner: Option<Owner>) {
+    say_missing(settings, owner, None);
+}
+
+fn say_missing(settings: &Settings, owner: Option<Owner>, process: Option<i32>) {
     // (Before files are opened that may get its number.)
     let may_say = standard_error_was_open() && !settings.quiet;
     let missing = match settings.wants_companion {
-        true => started(settings, owner),
+        true => started(settings, owner, process),
         false => Some("CHASE_SYSCALLS=off".to_owned()),
     };
     // Where a companion is required, the library says so.
@@ -59,7 +64,7 @@ pub(crate) fn start_as(settings: &Settings, owner: Option<Owner>) {
 }
 
 /// Why system calls won't be recorded, as far as that is known.
-fn started(settings: &Settings, owner: Option<Owner>) -> Option<String> {
+fn started(settings: &Settings, owner: Option<Owner>, process: Option<i32>) -> Option<String> {
     let program = match parts::companion() {
         Ok(program) => program,
         Err(error) => return Some(format!("{error:#}")),
@@ -81,7 +86,8 @@ fn started(settings: &Settings, owner: Option<Owner>) -> Option<String> {
     };
     let (read, write) = pipe()?;
     let linger = CString::new(LINGER_S).unwrap_or_default();
-    let arguments = [
+    let watched = CString::new(process.unwrap_or(0).to_string()).unwrap_or_default();
+    let mut arguments = vec![
         c"chase-companion".as_ptr(),
         c"--output".as_ptr(),
         output.as_ptr(),
@@ -90,8 +96,11 @@ fn started(settings: &Settings, owner: Option<Owner>) -> Option<String> {
         c"--dismiss".as_ptr(),
         c"--ready-fd".as_ptr(),
         c"3".as_ptr(),
-        ptr::null(),
     ];
+    if process.is_some() {
+        arguments.extend([c"--watch".as_ptr(), watched.as_ptr()]);
+    }
+    arguments.push(ptr::null());
     let environment = [sample.as_ptr(), ptr::null()];
     // (Another user may not get to where it is, perhaps.)
     // SAFETY: the path ends with NUL.
@@ -188,17 +197,22 @@ unsafe fn become_user(Owner { user, group }: Owner) -> bool {
     }
 }
 
-/// A companion that stayed for a next run may take other samples than this one is to have, or none. If it has nothing else to do, it is
-/// asked to end; otherwise whoever wants this run is told.
+/// A companion that stayed for a next run may take other samples than this one is to have, or none; and one that can only take samples
+/// would miss the start of this run. If it has nothing else to do, it is asked to end; otherwise whoever wants other samples is told.
 fn dismiss_unlike(settings: &Settings) {
     if !is_at_work(&settings.output) {
         return;
     }
     let text = fs::read(settings.output.join(FILE_NAME)).unwrap_or_default();
     let wish = settings.sample.to_str().filter(|wish| !wish.is_empty()).unwrap_or(AUTO);
-    let Some((process, other)) = sampling(&text).filter(|&(_, other)| other != wish) else {
+    let is_limited = text
+        .split(|&byte| byte == b'\n')
+        .nth(1)
+        .is_some_and(|line| line.starts_with(SAMPLES.as_bytes()));
+    let Some((process, other)) = sampling(&text) else { return };
+    if other == wish && !is_limited {
         return;
-    };
+    }
     // SAFETY: it ends when it has nothing to watch; that it is the companion, the lock says.
     if idle_since(&text).is_some() && unsafe { libc::kill(process, DISMISS) } == 0 {
         let begun = Instant::now();
@@ -206,7 +220,8 @@ fn dismiss_unlike(settings: &Settings) {
             sleep(Duration::from_millis(5));
         }
     }
-    if is_at_work(&settings.output) && standard_error_was_open() && !settings.quiet {
+    let is_told = other != wish && standard_error_was_open() && !settings.quiet;
+    if is_told && is_at_work(&settings.output) {
         let output = settings.shown_output.display();
         say(&format!(
             "chase: samples are taken as for what is recorded in {output} already (--sample {other}), not as this run is to have them \

@@ -46,16 +46,20 @@ pub(crate) fn record(arguments: &RecordArgs) -> anyhow::Result<i32> {
     fs::create_dir_all(&settings.output).with_context(|| {
         format!("can't create {} (-o names another directory)", settings.output.display())
     })?;
-    if !part.begins_later() {
-        companion::start(&settings);
-    }
+    let begins_later = part.begins_later();
+    let prepare = |process: i32| {
+        if !begins_later {
+            companion::start(&settings, process);
+        }
+    };
     if settings.quiet && part.is_whole() {
+        prepare(std::process::id() as i32);
         return Ok(child::become_it(&arguments.command, &variables));
     }
     let since = SystemTime::now();
     let mut window = Window::new(part, &settings);
     variables.extend(window.variable());
-    let child = child::start(&arguments.command, &variables)?;
+    let child = child::start(&arguments.command, &variables, prepare)?;
     let (pid, child) = match child {
         child::Started::Running(pid) => (pid, child::wait(pid, &mut window)?),
         child::Started::Failed(status) => return Ok(status),

@@ -104,7 +104,7 @@ impl<'a> Window<'a> {
     /// Comes into the program, and into what it has started.
     fn begin(&mut self, program: i32) {
         self.has_begun = true;
-        companion::start(self.settings);
+        companion::start_as(self.settings, None);
         let mut seen = Vec::new();
         for _ in 0..ROUNDS {
             let new: Vec<i32> =

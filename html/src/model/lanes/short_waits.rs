@@ -37,7 +37,7 @@ pub(super) fn within(
             Some(part) => {
                 let until = span.from_ns + (span.to_ns - span.from_ns) * part;
                 let busy = Span { from_ns: until, does: Does::Run, ..span.clone() };
-                spans.extend((until > span.from_ns).then(|| Span { to_ns: until, ..span }));
+                spans.extend((until > span.from_ns).then_some(Span { to_ns: until, ..span }));
                 spans.push(busy);
             }
             None => spans.push(span),
