@@ -177,6 +177,18 @@ fn static_programs_are_left_alone() {
     }
 }
 
+/// Without a PLT, a function's address is loaded for several calls of it, and compared with zero where it may be missing.
+#[test]
+fn calls_by_registers_are_seen_in_rust() {
+    const ROUNDS: u64 = 300;
+    let program = Build::program("reads.rs").flags("-O").without_libtrap().build();
+    let recording = Trial::new(program).arg(ROUNDS.to_string()).compare();
+    let process = recording.only();
+    let calls = |name| process.calls("libc.so", name);
+    assert_eq!((calls("write"), calls("read")), (ROUNDS + 1, ROUNDS + 1));
+    assert_eq!((calls("open64"), calls("unlink")), (2, 1));
+}
+
 /// Lets a program's imports of these names look like data, as Go's linker does, in its dynamic symbols.
 fn make_data(program: &Path, names: &[&[u8]]) {
     const SECTION: usize = 64;

@@ -18,6 +18,7 @@ use core::arch::x86_64::{
 const WANTED: u8 = 1;
 const CALLED: u8 = 2;
 const USED_OTHERWISE: u8 = 4;
+const LOADED: u8 = 8;
 
 /// Size in bytes of an entry.
 pub const ENTRY: usize = 8;
@@ -53,6 +54,14 @@ impl<'a> Entries<'a> {
         self.index(address)
             .and_then(|index| self.states.get(index))
             .is_some_and(|state| *state == WANTED | CALLED)
+    }
+
+    /// Whether a wanted entry was found to be used for calls, and perhaps to be loaded into a register or compared with zero, as before
+    /// several calls and for functions that may be missing; but not in any other way.
+    pub fn called_or_loaded(&self, address: usize) -> bool {
+        self.index(address)
+            .and_then(|index| self.states.get(index))
+            .is_some_and(|state| state & USED_OTHERWISE == 0 && state & (CALLED | LOADED) != 0)
     }
 
     fn at(&mut self, address: usize) -> Option<&mut u8> {
@@ -129,6 +138,22 @@ impl<'a> Entries<'a> {
             && *state & WANTED != 0
         {
             *state |= CALLED;
+            return;
+        }
+        // 8B is mov to a register; 83 /7 with a zero behind the displacement is cmp.
+        // SAFETY: where there is an entry, it is behind the code, and the byte in the object.
+        let is_zero =
+            || opcode == 0x83 && modrm == 0x3d && unsafe { *((at + 4) as *const u8) == 0 };
+        let entry = match opcode {
+            0x8b => Some(end),
+            0x83 => Some(end.wrapping_add(1)),
+            _ => None,
+        };
+        if let Some(state) = entry.and_then(|entry| self.at(entry))
+            && *state & WANTED != 0
+            && (opcode == 0x8b || is_zero())
+        {
+            *state |= LOADED;
             return;
         }
         for immediate in IMMEDIATES {
@@ -208,6 +233,27 @@ mod tests {
             object.put(at + 6, JUMP, 1, &[]);
             object.put(at + 12, LOAD, 2, &[]);
             assert_eq!(object.only_called(), [true, true, false, false], "at {at}");
+        }
+    }
+
+    #[test]
+    fn what_is_loaded_or_compared_with_zero_may_be_called_by_a_register() {
+        const TEST: &[u8] = &[0x48, 0x83, 0x3d];
+        let found = |opcode: &[u8], immediate: &[u8]| {
+            let mut object = Object::new();
+            object.put(0, CALL, 0, &[]);
+            object.put(100, opcode, 0, immediate);
+            let only = object.only_called();
+            let entries = Entries::new(object.entry(0), &mut object.states);
+            let first = object.memory.as_ptr().expose_provenance() + CODE;
+            (only[0], entries.called_or_loaded(first))
+        };
+        assert_eq!(found(LOAD, &[]), (false, true));
+        assert_eq!(found(TEST, &[0]), (false, true));
+        assert_eq!(found(TEST, &[1]), (false, false));
+        // cmp with a register, push, lea.
+        for opcode in [&[0x48, 0x3b, 0x05][..], &[0xff, 0x35], &[0x48, 0x8d, 0x05]] {
+            assert_eq!(found(opcode, &[]), (false, false), "{opcode:x?}");
         }
     }
 

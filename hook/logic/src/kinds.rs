@@ -139,6 +139,90 @@ pub fn is_only_called(name: &[u8]) -> bool {
     matches!(name, b"syscall" | b"nanosleep" | b"clock_nanosleep" | b"sched_yield")
 }
 
+/// Whether code that was compiled without a PLT, as Rust's is, loads the address of this function to call it, once or several times, or
+/// to see whether there is such a function. (Somebody who compares it would do so with what a system call's wrapper is called by: nobody is
+/// known to. Elsewhere, tables of functions are made of these addresses.)
+#[must_use]
+pub fn is_called_without_plt(name: &[u8]) -> bool {
+    WRAPPERS.binary_search(&name).is_ok()
+}
+
+/// Sorted.
+static WRAPPERS: [&[u8]; 72] = [
+    b"accept4",
+    b"bind",
+    b"clock_gettime",
+    b"close",
+    b"connect",
+    b"copy_file_range",
+    b"dup2",
+    b"epoll_create1",
+    b"epoll_ctl",
+    b"epoll_wait",
+    b"eventfd",
+    b"fchmod",
+    b"fchown",
+    b"fcntl",
+    b"fcntl64",
+    b"fdatasync",
+    b"flock",
+    b"fstat",
+    b"fstat64",
+    b"fstatat64",
+    b"fsync",
+    b"ftruncate64",
+    b"futimens",
+    b"getcwd",
+    b"getpeername",
+    b"getrandom",
+    b"getsockname",
+    b"getsockopt",
+    b"ioctl",
+    b"linkat",
+    b"listen",
+    b"lseek",
+    b"lseek64",
+    b"lstat64",
+    b"madvise",
+    b"mkdir",
+    b"mmap",
+    b"mmap64",
+    b"mprotect",
+    b"munmap",
+    b"nanosleep",
+    b"open",
+    b"open64",
+    b"openat",
+    b"openat64",
+    b"pipe2",
+    b"poll",
+    b"ppoll",
+    b"pread64",
+    b"pwrite64",
+    b"read",
+    b"readlink",
+    b"readv",
+    b"recv",
+    b"recvfrom",
+    b"recvmsg",
+    b"rename",
+    b"rmdir",
+    b"send",
+    b"sendfile64",
+    b"sendmsg",
+    b"sendto",
+    b"setsockopt",
+    b"shutdown",
+    b"socket",
+    b"stat64",
+    b"statx",
+    b"unlink",
+    b"unlinkat",
+    b"waitpid",
+    b"write",
+    b"writev",
+];
+
 /// Whether code passes the address of this function as an argument only so that the linker sees a reference to it: nothing uses
 /// the argument. (Where libpthread is a separate library, GCC's `std::thread` passes the address of `pthread_create` in this
 /// way, which makes the linker link with libpthread; the call itself is made elsewhere.)
@@ -264,6 +348,12 @@ pub fn kind_of(name: &[u8]) -> Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn wrappers_are_found_by_their_names() {
+        assert!(WRAPPERS.is_sorted());
+        assert!(is_called_without_plt(b"read") && !is_called_without_plt(b"qsort"));
+    }
 
     #[test]
     fn functions_that_are_not_ordinary_are_known_by_their_names() {

@@ -16,7 +16,9 @@ use chase_logic::elf::{
     Image, ImportVersions, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT, Relocation, STB_WEAK, STT_OBJECT,
     STT_TLS, Symbol,
 };
-use chase_logic::kinds::{Kind, is_only_called, is_passed_for_linkers, kind_of};
+use chase_logic::kinds::{
+    Kind, is_called_without_plt, is_only_called, is_passed_for_linkers, kind_of,
+};
 use chase_logic::resolve::Wanted;
 use chase_logic::traits::Extent;
 
@@ -44,6 +46,8 @@ pub(super) enum Verdict {
 
 /// Up to this size in bytes, searching the code takes a negligible part of a start.
 const LITTLE_CODE: usize = 256 << 10;
+/// An object with so many other entries for each jump slot was compiled without a PLT.
+const ENTRIES_PER_JUMP_SLOT: usize = 4;
 /// In an object with more code, at least one in so many functions must be in an entry that is not a jump slot.
 const JUMP_SLOTS_PER_CANDIDATE: usize = 4;
 
@@ -91,7 +95,8 @@ pub(super) fn verdict_on(
         }
         // (What is passed on must stay valid: an executable is not unloaded.)
         let is_passed = object.flags & OBJECT_EXECUTABLE != 0 && is_passed_for_linkers(name);
-        if !uses.only_called(got) && !is_only_called(name) && !is_passed {
+        let is_called = || is_only_called(name) || uses.called_by_registers(got, name);
+        if !uses.only_called(got) && !is_called() && !is_passed {
             return Verdict::Skip(SkipReason::Pointer);
         }
     }
@@ -213,6 +218,8 @@ fn resolve(
 pub(super) struct Uses {
     entries: Entries<'static>,
     memory: (usize, usize),
+    /// Whether nearly all functions are called through entries that are no jump slots.
+    without_plt: bool,
 }
 
 impl Uses {
@@ -234,17 +241,19 @@ impl Uses {
                 is_wanted.then_some(got)
             })
         };
-        let (first, last) =
-            wanted().fold((usize::MAX, 0), |(first, last), got| (first.min(got), last.max(got)));
+        let (first, last, number) = wanted()
+            .fold((usize::MAX, 0, 0), |(first, last, number), got| {
+                (first.min(got), last.max(got), number + 1)
+            });
+        let without_plt = number > image.jump_slots().len() * ENTRIES_PER_JUMP_SLOT;
         let is_worthwhile = || {
             let code: usize = image.executable_ranges().map(|(start, end)| end - start).sum();
-            code <= LITTLE_CODE
-                || wanted().count() * JUMP_SLOTS_PER_CANDIDATE > image.jump_slots().len()
+            code <= LITTLE_CODE || number * JUMP_SLOTS_PER_CANDIDATE > image.jump_slots().len()
         };
         let len = if first <= last && is_worthwhile() { (last - first) / ENTRY + 1 } else { 0 };
         let memory = if len == 0 { ptr::null_mut() } else { sys::map_anonymous(len) };
         if memory.is_null() {
-            return Self { entries: Entries::new(0, &mut []), memory: (0, 0) };
+            return Self { entries: Entries::new(0, &mut []), memory: (0, 0), without_plt };
         }
         // SAFETY: the memory is ours, large enough and zeroed.
         let states = unsafe { core::slice::from_raw_parts_mut(memory, len) };
@@ -256,11 +265,16 @@ impl Uses {
             // SAFETY: the segment is loaded and readable.
             unsafe { entries.scan(start, end) };
         }
-        Self { entries, memory: (memory as usize, len) }
+        Self { entries, memory: (memory as usize, len), without_plt }
     }
 
     fn only_called(&self, got: usize) -> bool {
         self.entries.only_called(got)
+    }
+
+    /// Whether the entry of a function that is hardly used for anything else is also loaded into registers.
+    fn called_by_registers(&self, got: usize, name: &[u8]) -> bool {
+        self.without_plt && is_called_without_plt(name) && self.entries.called_or_loaded(got)
     }
 }
 
