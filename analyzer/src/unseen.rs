@@ -185,13 +185,13 @@ impl NotSeen {
                         "its file could not be opened again to grow"
                     }
                     STOP_NO_SPACE => "no more space on the disk",
-                    STOP_LIMIT => "size limit of a recording reached",
+                    STOP_LIMIT => "size limit of a recording reached (--max-size)",
                     STOP_NO_MEMORY => "no more memory could be mapped",
                     STOP_CONFINED => "system calls were confined (seccomp)",
                     STOP_CUT_OFF => "cut off: the program mapped other memory over the recording",
                     _ => "reason unknown to this version",
                 },
-                errno: header.stop_errno,
+                errno: if header.stop_reason == STOP_LIMIT { 0 } else { header.stop_errno },
                 after_ns: Ns(stop.0.saturating_sub(start.0)),
             });
         }

@@ -39,7 +39,7 @@ Examples:
   chase-report charts -o out           charts as SVG and PNG
   chase-report export --format pprof -o app.pb.gz
                                        for other tools (docs/exports.md)
-  chase-report old.data/app-4711.chase libs
+  chase-report old.data/app.4711.chase libs
   chase-report --run all fleet.data    all runs there, added up: one program on many machines
 
   chase-report --fail-if 'wait:mutex > 10%'   for CI: exit status 3 if it is so (docs/gate.md)

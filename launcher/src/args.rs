@@ -48,12 +48,12 @@ Examples:
   chase attach --duration 10s 4711            for ten seconds
   chase attach -o before -d 30s $(pidof -s redis-server)
 
-The process stands still for some milliseconds at the beginning and at the end. When chase leaves, all that it changed is
-as it was; the library stays mapped, unused, since a call that began meanwhile may return through it. Calls that were
-under way when chase came are not seen.
+The process stands still for some milliseconds at the beginning and at the end. When chase leaves,
+all that it changed is as it was; the library stays mapped, unused, since a call that began meanwhile
+may return through it. Calls that were under way when chase came are not seen.
 
-Not possible with: static programs, musl, 32-bit programs, processes of other users (but for root), under a debugger,
-under a filter of system calls (seccomp) that kills, or where Yama forbids it.";
+Not possible with: static programs, musl, 32-bit programs, processes of other users (but for root),
+under a debugger, under a filter of system calls (seccomp) that kills, or where Yama forbids it.";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:
@@ -114,7 +114,7 @@ pub(crate) enum Task {
 pub(crate) struct RecordArgs {
     #[command(flatten)]
     pub(crate) recording: RecordingArgs,
-    /// Begin so long after the program's start: 500ms, 10s, 2m
+    /// Begin so long after the program's start: 500ms, 10s, 2m. (It takes some tenths of a second to come in)
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) delay: Option<Duration>,
     /// Begin when chase gets this signal (HUP, USR1 or USR2), and end with the next one; or with the first call of a library's
@@ -158,7 +158,7 @@ pub(crate) struct RecordingArgs {
     /// Tell contexts apart by the line that calls, too, for `chase-report tree`; times all calls, and slows them down
     #[arg(long)]
     pub(crate) sites: bool,
-    /// Most that the recording of each process may grow to, as 64MB; what comes then is counted in what is there, and said to be missing
+    /// Most that the recording of each process may grow to, as 64MB (what the companion writes of it comes on top); what comes then is counted in what is there, and said to be missing
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) max_size: Option<String>,
     /// Only calls that an item matches: OBJECT, OBJECT:FUNCTION or :FUNCTION, globs; may be repeated

@@ -149,6 +149,18 @@ pub(crate) fn go(pid: i32) -> anyhow::Result<()> {
     }
 }
 
+/// Why there is nothing to leave.
+#[derive(Debug)]
+struct NotRecorded;
+
+impl std::fmt::Display for NotRecorded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("it is not recorded")
+    }
+}
+
+impl std::error::Error for NotRecorded {}
+
 /// Ends the recording, and leaves all entries as they were.
 fn leave(process: &Process) -> anyhow::Result<()> {
     left_at_last(process, |done| say(&left(process, done)))
@@ -159,8 +171,8 @@ fn left_at_last(process: &Process, report: impl Fn(&Done)) -> anyhow::Result<()>
     let mut tries = 0;
     loop {
         let done = traced(process, |prepared| {
-            let there = prepared.attachment()?.context("chase is not in it")?;
-            ensure!(there.is_recording, "it is not recorded");
+            let there = prepared.attachment()?.ok_or(NotRecorded)?;
+            ensure!(there.is_recording, NotRecorded);
             if !there.may_be_left {
                 bail!("it was started with chase, which stays to its end");
             }
@@ -173,6 +185,10 @@ fn left_at_last(process: &Process, report: impl Fn(&Done)) -> anyhow::Result<()>
                 return Ok(());
             }
             Err(_) if !process.is_there() => return Ok(()),
+            // Nothing is there to be tried again.
+            Err(error) if error.is::<NotRecorded>() => {
+                return Err(error.context(format!("process {} ({})", process.pid, process.name)));
+            }
             Err(error) if tries >= TRIES => {
                 return Err(error.context(format!(
                     "chase can't leave process {} ({}), which goes on being recorded (chase attach --leave {0} tries again)",

@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use crate::args::CheckArgs;
 use crate::elf::{self, Kind, Program};
 use crate::libraries::Libraries;
-use crate::{doctor, print};
+use crate::{child, doctor, print};
 
 /// Nothing can be recorded.
 const NOTHING: i32 = 1;
@@ -21,6 +21,14 @@ const DEEPEST_SCRIPT: usize = 5;
 /// Says what can be seen of a program. Exit status 1 if nothing can.
 pub(crate) fn check(arguments: &CheckArgs) -> anyhow::Result<i32> {
     let (path, program, mut out) = find(arguments.program.as_os_str())?;
+    let file = look_up(arguments.program.as_os_str())?;
+    if file.is_file() && !child::is_executable(&file) {
+        print(&format!(
+            "{}\n  no   it is not executable: chmod +x it, or name the program that runs it\n",
+            file.display()
+        ))?;
+        return Ok(NOTHING);
+    }
     let program = match program {
         Ok(program) => program,
         Err(why) => {
@@ -220,6 +228,9 @@ fn find(name: &OsStr) -> anyhow::Result<(PathBuf, Result<Box<Program>, String>, 
 fn look_up(name: &OsStr) -> anyhow::Result<PathBuf> {
     if name.as_bytes().contains(&b'/') {
         return Ok(PathBuf::from(name));
+    }
+    if Path::new(name).is_dir() {
+        bail!("{} is a directory", name.display());
     }
     let path: OsString = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
     let is_executable = |path: &PathBuf| {

@@ -98,7 +98,7 @@ fn not_started(command: &[OsString], error: &io::Error) -> i32 {
 }
 
 /// Whether anybody may execute this file.
-fn is_executable(file: &Path) -> bool {
+pub(crate) fn is_executable(file: &Path) -> bool {
     file.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
 }
 

@@ -1,12 +1,14 @@
 //! `chase doctor`: what works on this machine. It tries things, rather than to guess from versions.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::Context;
 use chase_format::session::SAMPLES;
 
+use crate::config_file::ConfigFile;
 use crate::{parts, print};
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
@@ -20,6 +22,7 @@ pub(crate) fn doctor() -> anyhow::Result<i32> {
     let mut rows = vec![system(), library.map_or_else(|why| ("no", why), |text| ("ok", text))];
     rows.extend(companion());
     rows.extend([report(), clock(), place()]);
+    rows.extend(ConfigFile::find().err().map(|error| ("no", format!("settings: {error:#}"))));
     let mut out = String::new();
     for (mark, text) in rows {
         out.push_str(&format!("  {mark:4} {text}\n"));
@@ -152,7 +155,9 @@ fn writes_elsewhere() -> Option<&'static str> {
 
 /// Whether recordings can be written here.
 fn place() -> (&'static str, String) {
-    let tried = tempfile::Builder::new().prefix(".chase").tempdir_in(".");
+    // (A recording begins with some hundred kilobytes.)
+    let tried = tempfile::Builder::new().prefix(".chase").tempfile_in(".");
+    let tried = tried.and_then(|mut file| file.write_all(&[0; 512 << 10]));
     match (tried, writes_elsewhere()) {
         (Ok(_), None) => ("ok", "this directory can take recordings (chase.data)".to_owned()),
         (Ok(_), Some(name)) => (

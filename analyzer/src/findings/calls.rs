@@ -348,6 +348,22 @@ fn inside(evidence: &Evidence<'_>, call: &FirstCall) -> Option<Inside> {
     Some(Inside { api: rows[row as usize].api, calls, total_ns })
 }
 
+/// Whether a function of an interpreter calls the one that it is given, or loads the module.
+fn is_call_of_another(symbol: &str) -> bool {
+    const OF_INTERPRETERS: [&str; 9] = [
+        "PyObject_Call",
+        "PyObject_Vectorcall",
+        "_PyObject_Call",
+        "_PyObject_Vectorcall",
+        "PyEval_",
+        "PyImport_Import",
+        "PyRun_",
+        "rb_funcall",
+        "rb_protect",
+    ];
+    OF_INTERPRETERS.iter().any(|start| symbol.starts_with(start))
+}
+
 /// Finds rare slow calls.
 pub(super) fn rare(evidence: &Evidence<'_>, explained: &Explained) -> Vec<Finding> {
     let mut by_api: BTreeMap<(u32, u32), (Shares, Vec<&SlowCalls>)> = BTreeMap::new();
@@ -365,6 +381,13 @@ pub(super) fn rare(evidence: &Evidence<'_>, explained: &Explained) -> Vec<Findin
         if median_ns < TINY_NS {
             return None;
         }
+        // What an interpreter's functions run that call others is the program's.
+        if is_call_of_another(&evidence.analysis.apis[api as usize].symbol) {
+            return None;
+        }
+        // (The table says no usual one where it is not known.)
+        let mut tails = evidence.tails.rows.iter();
+        tails.find(|row| (row.group, row.api) == (group, api))?.p50_ns?;
         // One of a few dozen calls is rare, too.
         if slow_calls > 1 && slow_calls as f64 > RARE * calls as f64 {
             return None;

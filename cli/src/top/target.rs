@@ -71,7 +71,15 @@ fn of_process(pid: u32) -> anyhow::Result<Target> {
         // The directory is a guess then.
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             return recorded(pid)?.with_context(|| {
-                format!("process {pid} is another user's: name its recording instead, or be root")
+                // SAFETY: it only asks for a number.
+                match unsafe { libc::geteuid() } {
+                    0 => format!(
+                        "the kernel lets nobody look at process {pid}: name its recording instead"
+                    ),
+                    _ => format!(
+                        "process {pid} is another user's: name its recording instead, or be root"
+                    ),
+                }
             });
         }
         Err(error) => return Err(error).with_context(|| format!("can't look at process {pid}")),

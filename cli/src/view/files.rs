@@ -1,7 +1,7 @@
 //! The files that a view wrote.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -20,7 +20,7 @@ pub(super) struct Files {
 impl Files {
     /// A file that another view wrote.
     pub(super) fn written(file: PathBuf) -> Self {
-        Self { files: vec![file] }
+        Self { files: if is_standard_output(&file) { Vec::new() } else { vec![file] } }
     }
 }
 
@@ -42,8 +42,16 @@ impl Show for Files {
     }
 }
 
-/// Writes a file that was asked for. A part of one, where the disk is full, would be taken for the whole: it is removed.
+fn is_standard_output(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Writes a file that was asked for; `-` is standard output. A part of a file, where the disk is full, would be taken for the whole: it is
+/// removed.
 pub(super) fn save(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    if is_standard_output(path) {
+        return stdout().lock().write_all(bytes).context("cannot write to standard output");
+    }
     let mut file =
         File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
     file.write_all(bytes).with_context(|| {

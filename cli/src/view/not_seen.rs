@@ -142,7 +142,12 @@ fn gaps(report: &Report) -> Vec<String> {
         (
             not_seen.calls_without_thread,
             "call",
-            "by threads that were starting or ending, or are not recorded",
+            match not_seen.stopped.is_empty() {
+                true => "by threads that were starting or ending, or are not recorded",
+                false => {
+                    "by threads for which the recording had no room, or that were starting or ending"
+                }
+            },
         ),
         (not_seen.calls_without_space, "call", "for which the recording had no room"),
         (

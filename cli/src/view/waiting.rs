@@ -41,7 +41,7 @@ pub(super) fn legend(report: &Report) -> Vec<(&'static str, &'static str)> {
     if is_measured(report) {
         let preempted = match report.analysis.wait_source() {
             WaitSource::Asked => {
-                "the part of self in which the thread could have run, but others did: measured by the threads themselves"
+                "the part of self in which the thread could have run, but others did: measured by the threads themselves; divided by an estimate where a thread waited meanwhile, too"
             }
             _ => {
                 "the part of self in which the thread could have run, also after it was woken, but others did: from the scheduler"

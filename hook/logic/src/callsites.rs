@@ -156,7 +156,10 @@ impl<'a> Entries<'a> {
             *state |= LOADED;
             return;
         }
-        for immediate in IMMEDIATES {
+        // (Of instructions with a ModRM byte, only imul, add and its like, mov and test have an immediate of 2 or 4 bytes.)
+        let may_be_long = matches!(opcode, 0x69 | 0x81 | 0xc7 | 0xf7);
+        let possible = IMMEDIATES.into_iter().filter(|&len| len < 2 || may_be_long);
+        for immediate in possible {
             if let Some(state) = self.at(end.wrapping_add(immediate)) {
                 *state |= USED_OTHERWISE;
             }

@@ -53,8 +53,10 @@ pub(super) fn is_new_wanted(routine: usize, noted: &OriginRecord) -> bool {
     let text = noted.text.get(..usize::from(noted.text_len)).unwrap_or(&[]);
     let mut names = text.split(|&byte| byte == 0).filter(|name| !name.is_empty());
     let is_named = |name: &[u8]| {
+        // (Reports leave the module out that a program's own functions are in.)
+        let shown = name.strip_prefix(b"__main__.").unwrap_or(name);
         let last = name.rsplit(|&byte| byte == b'.').next().unwrap_or(name);
-        Config::wants_thread(list, b"", name) || Config::wants_thread(list, b"", last)
+        [name, shown, last].iter().any(|name| Config::wants_thread(list, b"", name))
     };
     let words = |words: &[u64], count: u16| {
         words.iter().take(usize::from(count)).any(|&word| {
