@@ -6,7 +6,7 @@ mod part;
 mod tables;
 mod thread;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
@@ -142,13 +142,14 @@ impl Analysis {
     /// The number of threads. One that goes on as another program has a row for each, and counts once.
     #[must_use]
     pub fn number_of_threads(&self) -> usize {
-        let is_recorded = |&process: &usize| self.processes[process].is_recorded;
-        let images = (0..self.processes.len()).filter(is_recorded);
-        let before = |&process: &usize| {
-            let images = std::iter::successors(Some(process), |&image| self.image_before(image));
-            images.skip(1).any(|image| is_recorded(&image))
+        let mut images = HashMap::new();
+        // One that goes on as another program, or is attached to once more, has a row in each image.
+        let is_again = |thread: &&ThreadRow| {
+            let before = images.insert(self.identity(thread), thread.process);
+            before.is_some_and(|image| image != thread.process)
         };
-        self.totals.threads.saturating_sub(images.filter(before).count())
+        let again = self.threads.iter().filter(is_again).count();
+        self.totals.threads.saturating_sub(again)
     }
 
     /// What a thread has in common with none but its rows in other images: the first image of its process, and its id.

@@ -301,7 +301,7 @@ pub struct ThreadRow {
     pub off_cpu: MeasuredOffCpu,
     /// The hook's overhead in this thread; it is in no other figure.
     pub own_cost_ns: Ns,
-    /// What the hook did in it before calls of new contexts. It is in the time of what makes these calls.
+    /// What the hook did in it for new contexts. It is in the time of what makes their calls.
     #[serde(skip)]
     pub(crate) slow_ns: Ns,
     /// By how much the parts exceed the lifetime, which only happens with contradictory data.

@@ -1,12 +1,13 @@
 //! What the figures don't contain.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use chase_recorder::layout::{
     OWN_CONTEXT_REF, SKIP_REASONS, STOP_CONFINED, STOP_CUT_OFF, STOP_LIMIT, STOP_NO_MEMORY,
     STOP_NO_SPACE, STOP_NONE,
 };
+use chase_recorder::reader::SyscallsFile;
 use serde::Serialize;
 
 use crate::clock::{Ns, Ticks};
@@ -94,6 +95,10 @@ pub struct SyscallsNotSeen {
     pub lost_processes: u64,
     /// Threads that could not be traced.
     pub lost_threads: u64,
+    /// Threads of recorded processes that have no record, since they made no library call, and ran for a millisecond or more.
+    pub silent_threads: u64,
+    /// How long these ran.
+    pub silent_threads_ns: Ns,
     /// Set-user-id and set-group-id images, which are not traced.
     pub dropped_images: u64,
     /// System calls that never returned because their thread ended in them, except for exits.
@@ -241,6 +246,7 @@ impl SyscallsNotSeen {
             self.processes_without.push(process);
             return;
         };
+        self.add_silent_threads(image, file);
         let header = file.header();
         // The companion counts over all processes, so its latest count is the largest.
         for (most, count) in [
@@ -264,6 +270,26 @@ impl SyscallsNotSeen {
             let start = image.clock.monotonic(image.start());
             let after_ns = Ns(header.written_ns.saturating_sub(start.0));
             self.stopped.push(SyscallsStopped { process, state, after_ns });
+        }
+    }
+
+    /// (Where chase came later, or some threads were not wanted, it is known that not all have a record.)
+    fn add_silent_threads(&mut self, image: &Image, file: &SyscallsFile<'_>) {
+        const WORTH_NS: u64 = 1_000_000;
+        let is_chosen = image.recording.header().unseen.threads_left_out > 0;
+        if !image.is_recorded || image.began_late() || is_chosen {
+            return;
+        }
+        let recorded: HashSet<u32> =
+            image.recording.threads().map(|thread| thread.record().tid).collect();
+        let mut silent: HashMap<u32, u64> = HashMap::new();
+        for row in file.on_cpu().filter(|row| !recorded.contains(&row.tid)) {
+            let ns = silent.entry(row.tid).or_default();
+            *ns = ns.saturating_add(row.on_cpu_ns);
+        }
+        for ns in silent.into_values().filter(|&ns| ns >= WORTH_NS) {
+            self.silent_threads += 1;
+            self.silent_threads_ns.0 = self.silent_threads_ns.0.saturating_add(ns);
         }
     }
 

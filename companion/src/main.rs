@@ -246,8 +246,8 @@ fn handle_signals() {
 fn announce(arguments: &Arguments, said: &str, sampling: &str) -> Result<Session> {
     let output = arguments.output.display();
     let announced = match arguments.lock_fd {
-        // SAFETY: the process that started the companion passed the descriptor to be used and closed here.
         Some(fd) => {
+            // SAFETY: the process that started the companion passed the descriptor to be used and closed here.
             let file = unsafe { File::from_raw_fd(fd) };
             Session::adopt(file, said.to_owned(), sampling).map(Some)
         }

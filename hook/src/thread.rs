@@ -216,8 +216,11 @@ impl Thread {
 
     /// Makes room in the histogram of `node` for a completed call of `ticks`.
     pub(crate) fn make_room(&self, node: *mut Node, ticks: u64) {
-        if !self.is_busy() {
+        // (For threads that live shortly, this is much of what chase does in them.)
+        if !self.is_busy() && self.tree.lacks_page(node, ticks) {
+            let began = clock::now();
             self.tree.make_page(node, ticks);
+            self.note_slow(cost::own_ticks(clock::now().saturating_sub(began)));
         }
     }
 
@@ -271,7 +274,7 @@ impl Thread {
         }
     }
 
-    /// Adds the ticks that the slow path took before a call.
+    /// Adds the ticks that the slow path took before a call, or after it.
     pub(crate) fn note_slow(&self, ticks: u64) {
         let record = self.record.get();
         if !record.is_null() {

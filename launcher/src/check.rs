@@ -21,14 +21,6 @@ const DEEPEST_SCRIPT: usize = 5;
 /// Says what can be seen of a program. Exit status 1 if nothing can.
 pub(crate) fn check(arguments: &CheckArgs) -> anyhow::Result<i32> {
     let (path, program, mut out) = find(arguments.program.as_os_str())?;
-    let file = look_up(arguments.program.as_os_str())?;
-    if file.is_file() && !child::is_executable(&file) {
-        print(&format!(
-            "{}\n  no   it is not executable: chmod +x it, or name the program that runs it\n",
-            file.display()
-        ))?;
-        return Ok(NOTHING);
-    }
     let program = match program {
         Ok(program) => program,
         Err(why) => {
@@ -38,6 +30,13 @@ pub(crate) fn check(arguments: &CheckArgs) -> anyhow::Result<i32> {
     };
     if let Some((why, advice)) = obstacle(&path, &program) {
         print(&format!("{out}  no   nothing can be recorded: {why}\n       {advice}\n"))?;
+        return Ok(NOTHING);
+    }
+    let file = look_up(arguments.program.as_os_str())?;
+    if file.is_file() && !child::is_executable(&file) {
+        print(&format!(
+            "{out}  no   it is not executable: chmod +x it, or name the program that runs it\n"
+        ))?;
         return Ok(NOTHING);
     }
     let mut row = |mark: &str, text: String| out.push_str(&format!("  {mark:4} {text}\n"));

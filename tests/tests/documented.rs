@@ -100,7 +100,7 @@ impl Reader {
             record(name);
         }
         let recording = the_recording(&at("old.data"));
-        fs::copy(recording, at("old.data").join("app-4711.chase")).expect("a copy");
+        fs::copy(recording, at("old.data").join("app.4711.chase")).expect("a copy");
         let others = [
             "reference.data",
             "before.data",

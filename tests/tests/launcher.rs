@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use chase_tests::launcher::{chase, record};
 use chase_tests::need;
-use chase_tests::report::document;
+use chase_tests::report::summary;
 use chase_tests::trial::libchase;
 use tempfile::TempDir;
 
@@ -188,7 +188,7 @@ fn ends_by_the_signal_that_ends_the_program() {
         assert!(!output.status.core_dumped(), "{signal}");
         assert!(text(&output.stderr).contains("Recorded in"), "{signal}");
         // Who started it knows; a later program of this number would not be meant.
-        let processes = document(&scratch.path().join("chase.data"), "summary");
+        let processes = summary(&scratch.path().join("chase.data"));
         let ending = &processes["processes"][0]["ending"];
         let (kind, told) = (&ending["kind"], &ending["signal"]);
         assert!(kind == "killed" && told == signal, "{signal}: {ending}");
@@ -390,6 +390,9 @@ fn check_tells_what_stands_in_the_way() {
     assert!(said.contains("libplugin.so.3"), "{said}");
     let script = scratch.path().join("script");
     fs::write(&script, "#!/bin/sh\n:\n").expect("written");
+    let (status, said) = check(&script);
+    assert!(status == Some(1) && said.contains("it is not executable"), "{said}");
+    fs::set_permissions(&script, Permissions::from_mode(0o755)).expect("set");
     let (status, said) = check(&script);
     assert!(status == Some(0) && said.contains("what runs is /bin/sh"), "{said}");
     let mut bytes = fs::read("/bin/true").expect("there");

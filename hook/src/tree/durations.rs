@@ -31,6 +31,12 @@ impl Tree {
         unsafe { self.count_in_pages(page_refs_of(node), node, ticks, calls, may_add_page) }
     }
 
+    /// Whether the histogram of a node has no page for `ticks`.
+    pub(crate) fn lacks_page(&self, node: *mut Node, ticks: u64) -> bool {
+        // SAFETY: the node is one of this thread's.
+        unsafe { *page_refs_of(node).add(bucket_of(ticks) / PAGE_BUCKETS) == 0 }
+    }
+
     /// Makes sure that the histogram of a node has a page for `ticks`, if there is room.
     pub(crate) fn make_page(&self, node: *mut Node, ticks: u64) {
         // SAFETY: the node is one of this thread's.

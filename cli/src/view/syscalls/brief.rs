@@ -152,6 +152,16 @@ pub(in crate::view) fn not_seen(report: &Report) -> Vec<String> {
         .filter(|(number, ..)| *number > 0)
         .map(|&(number, what, why)| format!("{} {why}", affected(report, number, what)))
         .collect();
+    if not_seen.silent_threads > 0 {
+        lines.insert(
+            0,
+            format!(
+                "{} that ran for {} and made no library call that is recorded: in no table of threads",
+                plural(not_seen.silent_threads, "thread"),
+                elapsed(not_seen.silent_threads_ns.0)
+            ),
+        );
+    }
     for stopped in &not_seen.stopped {
         let why = match stopped.state {
             SyscallsState::Stopped => {

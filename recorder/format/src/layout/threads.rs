@@ -62,7 +62,8 @@ pub struct ThreadRecord {
     /// How often it asked the kernel how long it had run: once at its start, then at the end of long calls. 0: never,
     /// and it has no [`OffCpuRow`](super::OffCpuRow)s.
     pub asks: u32,
-    /// The time, in ticks, that the slow path took before calls, because the context was new or for other reasons.
+    /// The time, in ticks, that the slow path took before calls, because the context was new or for other reasons, and after them for new pages
+    /// of histograms.
     pub slow_ticks: u64,
     /// Its time on the CPU since its start, in ns: up to its end, or up to the process's end if it caused that; until
     /// then, up to when it last asked. 0 if unknown.
