@@ -58,8 +58,7 @@ pub struct Measures {
     pub share: f64,
     /// Mean duration of the timed calls.
     pub mean_ns: Option<Ns>,
-    /// Median duration, within 6.25 %, where calls that were open at the end count as longer than all others; `None` if no calls were
-    /// completed, or if many were left otherwise than by a return.
+    /// Median duration, within 6.25 %; open calls count as longer than all others. `None` if none was completed, or many were unwound.
     pub p50_ns: Option<Ns>,
     /// 90th percentile of the duration. Quantiles of estimates are `None` if fewer than ten timed calls took longer,
     /// or if their confidence interval is wider than a bucket to either side.

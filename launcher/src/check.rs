@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use crate::args::CheckArgs;
 use crate::elf::{self, Kind, Program};
 use crate::libraries::Libraries;
-use crate::{child, doctor, print};
+use crate::{doctor, print};
 
 /// Nothing can be recorded.
 const NOTHING: i32 = 1;
@@ -33,7 +33,7 @@ pub(crate) fn check(arguments: &CheckArgs) -> anyhow::Result<i32> {
         return Ok(NOTHING);
     }
     let file = look_up(arguments.program.as_os_str())?;
-    if file.is_file() && !child::is_executable(&file) {
+    if file.is_file() && !is_executable(&file) {
         print(&format!(
             "{out}  no   it is not executable: chmod +x it, or name the program that runs it\n"
         ))?;
@@ -223,6 +223,11 @@ fn find(name: &OsStr) -> anyhow::Result<(PathBuf, Result<Box<Program>, String>, 
     bail!("{}: too many interpreters", path.display())
 }
 
+/// Whether anybody may execute this file.
+pub(crate) fn is_executable(file: &Path) -> bool {
+    file.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+}
+
 /// The file that a command name stands for.
 fn look_up(name: &OsStr) -> anyhow::Result<PathBuf> {
     if name.as_bytes().contains(&b'/') {
@@ -232,11 +237,8 @@ fn look_up(name: &OsStr) -> anyhow::Result<PathBuf> {
         bail!("{} is a directory", name.display());
     }
     let path: OsString = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
-    let is_executable = |path: &PathBuf| {
-        path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
-    };
     std::env::split_paths(&path)
         .map(|directory| directory.join(name))
-        .find(is_executable)
+        .find(|file| is_executable(file))
         .with_context(|| format!("there is no {} in $PATH", name.display()))
 }

@@ -11,7 +11,6 @@ use std::ffi::{CString, OsStr, OsString, c_char, c_int};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{mem, ptr};
@@ -87,7 +86,7 @@ fn not_started(command: &[OsString], error: &io::Error) -> i32 {
         io::ErrorKind::NotFound => check::missing(&command[0])
             .map_or_else(String::new, |what| format!("; it is there, but not {what}")),
         io::ErrorKind::PermissionDenied if program.is_dir() => "; it is a directory".to_owned(),
-        io::ErrorKind::PermissionDenied if is_path && !is_executable(program) => {
+        io::ErrorKind::PermissionDenied if is_path && !check::is_executable(program) => {
             "; it is not executable: chmod +x it, or name the program that runs it before it"
                 .to_owned()
         }
@@ -95,11 +94,6 @@ fn not_started(command: &[OsString], error: &io::Error) -> i32 {
     };
     say(&format!("chase: can't start {}: {error}{hint}\n", program.display()));
     if error.raw_os_error() == Some(libc::ENOENT) { NOT_FOUND } else { NOT_STARTED }
-}
-
-/// Whether anybody may execute this file.
-pub(crate) fn is_executable(file: &Path) -> bool {
-    file.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
 }
 
 /// Runs the program in chase's place. Returns only where that fails, with the exit status.

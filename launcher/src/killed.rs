@@ -9,19 +9,11 @@ use std::time::{Duration, SystemTime};
 
 use chase_format::layout::{END_NONE, Header, MAGIC};
 
-use crate::record::{own_end, recordings};
-use crate::settings::Settings;
-
-/// Notes it in the recording of the process, which has ended, that began after `since`.
-pub(crate) fn note(settings: &Settings, pid: i32, since: SystemTime, signal: i32) {
-    let end = own_end(pid);
-    for name in recordings(&settings.output).filter(|name| name.ends_with(&end)) {
-        // What can't be written stays without: then its end was not seen.
-        let _ = note_in(&settings.output.join(name), pid, since, signal);
-    }
-}
-
-fn note_in(recording: &Path, pid: i32, since: SystemTime, signal: i32) -> io::Result<()> {
+/// Notes it in a recording, if that is one of the process, which has ended, and began after `since`.
+///
+/// # Errors
+/// If it can't be read or written.
+pub(crate) fn note(recording: &Path, pid: i32, since: SystemTime, signal: i32) -> io::Result<()> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = File::options().read(true).write(true).custom_flags(flags).open(recording)?;
     let mut bytes = [0; size_of::<Header>()];

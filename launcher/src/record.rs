@@ -65,7 +65,11 @@ pub(crate) fn record(arguments: &RecordArgs) -> anyhow::Result<i32> {
         child::Started::Failed(status) => return Ok(status),
     };
     if let Ended::Signal(signal) = child {
-        killed::note(&settings, pid, since, signal);
+        let end = own_end(pid);
+        for name in recordings(&settings.output).filter(|name| name.ends_with(&end)) {
+            // Where it can't be noted, the end was not seen.
+            let _ = killed::note(&settings.output.join(name), pid, since, signal);
+        }
     }
     // The library says itself why it does not let the program begin.
     let was_refused = settings.requires_companion
@@ -186,14 +190,14 @@ fn fold(settings: &Settings) -> bool {
 }
 
 /// The names of the recordings in a directory.
-pub(crate) fn recordings(directory: &Path) -> impl Iterator<Item = String> {
+fn recordings(directory: &Path) -> impl Iterator<Item = String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter(|name| name.ends_with(&format!(".{EXTENSION}")))
 }
 
 /// How the names of the recordings of a process end.
-pub(crate) fn own_end(pid: i32) -> String {
+fn own_end(pid: i32) -> String {
     format!(".{pid}.{EXTENSION}")
 }
 

@@ -25,7 +25,7 @@ impl Stretch {
     }
 
     /// Returns the part of `ns` that it waited. If it was preempted, too, it is unknown how long each took: then, in proportion to how
-    /// often, but no preemption takes longer than [`LONGEST_TURN_NS`], while a wait may take for ever.
+    /// often, but no preemption takes longer than 10 ms, while a wait may take for ever.
     #[must_use]
     pub fn blocked_part(&self, ns: u64) -> u64 {
         let (voluntary, involuntary) = self.switches;
