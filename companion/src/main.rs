@@ -406,9 +406,16 @@ fn watch(
             return Ok(status);
         }
         if found.ended < MANY_ENDED {
-            sleep(INTERVAL);
+            pause();
         }
     }
+}
+
+/// Waits for the next round, or for a signal, after which it may be over.
+fn pause() {
+    let milliseconds = i32::try_from(INTERVAL.as_millis()).unwrap_or(i32::MAX);
+    // SAFETY: no descriptors are waited for.
+    unsafe { libc::poll(ptr::null_mut(), 0, milliseconds) };
 }
 
 /// Resets limits that were inherited from the application: the companion needs a file for each process, and time on

@@ -45,7 +45,9 @@ impl Cost {
 pub(super) fn overhead(analysis: &Analysis) -> String {
     let cost = Cost::new(analysis);
     let beside = cost.companion.map(|time| format!(", companion {time} beside it"));
-    format!("overhead about {}{}", cost.inside, beside.unwrap_or_default())
+    // What a call costs is measured at the start, where the processor has all of it at hand: samples show what it was.
+    let about = if analysis.on_cpu.sample_hz == 0 { "at least about" } else { "about" };
+    format!("overhead {about} {}{}", cost.inside, beside.unwrap_or_default())
 }
 
 /// `compressor  pid 4711  212 ms wall, 3 threads, …`, and how it ended.

@@ -106,7 +106,7 @@ impl<'a> Entries<'a> {
                     let mut found = a | b << 4 | c << 8 | d << 12;
                     while found != 0 {
                         let bit = found.trailing_zeros() as usize;
-                        self.check(at + bit / 4 + bit % 4 * 4);
+                        self.check(at + bit / 4 + bit % 4 * 4, end);
                         found &= found - 1;
                     }
                 }
@@ -114,14 +114,14 @@ impl<'a> Entries<'a> {
                 at += BLOCK;
             }
             while at + 4 <= end {
-                self.check(at);
+                self.check(at, end);
                 at += 1;
             }
         }
     }
 
-    /// Checks the four bytes at `at` as a displacement.
-    unsafe fn check(&mut self, at: usize) {
+    /// Checks the four bytes at `at` as a displacement, in code up to `code_end`.
+    unsafe fn check(&mut self, at: usize, code_end: usize) {
         // SAFETY: the caller keeps `at - 2 .. at + 4` inside the code.
         let (opcode, modrm, displacement) = unsafe {
             let displacement = (at as *const i32).read_unaligned();
@@ -141,9 +141,9 @@ impl<'a> Entries<'a> {
             return;
         }
         // 8B is mov to a register; 83 /7 with a zero behind the displacement is cmp.
-        // SAFETY: where there is an entry, it is behind the code, and the byte in the object.
-        let is_zero =
-            || opcode == 0x83 && modrm == 0x3d && unsafe { *((at + 4) as *const u8) == 0 };
+        // SAFETY: the byte is in the code.
+        let immediate = (at + 4 < code_end).then(|| unsafe { *((at + 4) as *const u8) });
+        let is_zero = || opcode == 0x83 && modrm == 0x3d && immediate == Some(0);
         let entry = match opcode {
             0x8b => Some(end),
             0x83 => Some(end.wrapping_add(1)),
