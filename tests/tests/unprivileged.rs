@@ -235,6 +235,36 @@ fn a_busy_machine_makes_no_slow_calls() {
     });
 }
 
+/// What `chase record` starts is watched before it is the program, also where a companion stays from the run before.
+#[test]
+fn a_brief_program_is_sampled_from_its_start() {
+    let _alone = alone();
+    if !possible("a_brief_program_is_sampled_from_its_start") {
+        return;
+    }
+    let program = Build::program("brief.c").without_libtrap().build();
+    let installed = Installed::new(&program);
+    for file in ["chase", "chase-report"] {
+        let copy = installed.scratch.path().join(file);
+        fs::copy(libchase().with_file_name(file), copy).expect("copied");
+    }
+    succeeds(|| {
+        for _ in 0..2 {
+            let mut record = Command::new(installed.scratch.path().join("chase"));
+            record.args(["record", "--"]).arg(&installed.program).uid(NOBODY).gid(NOBODY);
+            record.current_dir(installed.scratch.path()).env("HOME", installed.scratch.path());
+            let output = record.output().expect("runs");
+            assert!(output.status.success(), "{output:?}");
+            let on_cpu = &document(&installed.output(), "libs")["on_cpu"];
+            let [all, missing] = ["on_cpu_ns", "not_sampled_ns"].map(|ns| number(&on_cpu[ns]));
+            if all < 30e6 || missing > 0.25 * all {
+                return Err(format!("{missing} of {all} ns without samples"));
+            }
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn the_program_sees_nothing_of_it() {
     let _alone = alone();
