@@ -27,7 +27,7 @@ const SPANS: usize = 20_000;
 const QUEUED: usize = 2_500;
 /// Least pieces of a thread.
 const PIECES: usize = 20;
-/// A thread whose events are not all there may seem to be busy for longer than it was by such a part.
+/// A thread whose events are not all there may seem to be busy for longer than it was by such a part of its life.
 const MUCH: f64 = 0.05;
 
 /// The timeline of a run; `None` where nothing was kept of when anything happened.
@@ -56,6 +56,7 @@ pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names) -> Option<Timeli
     let pieces = pieces(&shown, when.end_ns.as_f64());
     let library_of = library_of(analysis);
     let mut ran = RanPlaces::new(&shown, analysis, names);
+    let mut seems_busy_ns = 0.0;
     let mut lane = |lane: &&Events| {
         let filling = Filling {
             analysis,
@@ -73,11 +74,13 @@ pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names) -> Option<Timeli
             pieces,
         };
         let row = groups.rows.get(group(lane) as usize);
+        let spans = filling.spans();
+        seems_busy_ns += filling.seems_busy(&spans).unwrap_or(0.0);
         Lane {
             name: thread_name(&analysis.threads[lane.thread]).into(),
             group: row.map_or("", |row| &*row.label).into(),
             is_idle: idle.get(group(lane) as usize).is_some_and(|&is_idle| is_idle),
-            spans: filling.spans(),
+            spans,
             ran: ran.samples_of(lane),
         }
     };
@@ -95,6 +98,7 @@ pub(super) fn timeline(figures: Figures<'_>, names: &dyn Names) -> Option<Timeli
         sample_ns: 1e9 / (analysis.on_cpu.sample_hz.max(1) as f64),
         marks,
         left_out_ns: least_ns as f64,
+        seems_busy_ns,
         more_lanes: left_out,
         notes: notes(when, pieces),
     })
@@ -244,20 +248,20 @@ impl Filling<'_> {
         waited
     }
 
-    /// Leaves out what seems busy only because later events took the place of those that would tell: where the thread as a whole
-    /// would be busy for longer than it was.
-    fn without_unknown(&self, mut spans: Vec<Span>) -> Vec<Span> {
+    /// For how much longer the thread seems to be busy, or to wait for a processor, than it was, ns; `None` if that was not measured.
+    fn seems_busy(&self, spans: &[Span]) -> Option<f64> {
         let row = &self.analysis.threads[self.lane.thread];
-        let (Some(on_cpu), Some(runnable)) = (row.on_cpu_ns, row.off_cpu.runnable_ns) else {
-            return spans;
-        };
-        let drawn = |wanted: fn(Does) -> bool| -> f64 {
-            let spans = spans.iter().filter(|span| wanted(span.does));
-            spans.map(|span| span.to_ns - span.from_ns).sum()
-        };
-        let ready = on_cpu.as_f64() + runnable.as_f64();
-        let too_much = drawn(|does| matches!(does, Does::Run | Does::Queue)) - ready;
-        if self.lane.overwritten > 0 && too_much > ready * MUCH {
+        let ready = row.on_cpu_ns?.as_f64() + row.off_cpu.runnable_ns?.as_f64();
+        let drawn = spans.iter().filter(|span| matches!(span.does, Does::Run | Does::Queue));
+        let drawn: f64 = drawn.map(|span| span.to_ns - span.from_ns).sum();
+        Some((drawn - ready).max(0.0))
+    }
+
+    /// Leaves out what seems busy only because later events took the place of those that would tell.
+    fn without_unknown(&self, mut spans: Vec<Span>) -> Vec<Span> {
+        let life = self.lane.end_ns.as_f64() - self.lane.start_ns.as_f64();
+        let is_wrong = self.seems_busy(&spans).is_some_and(|ns| ns > MUCH * life);
+        if self.lane.overwritten > 0 && is_wrong {
             // Of calls that ended before the first that is kept, none is there.
             let ended = self.lane.calls.iter().filter(|call| !call.is_open);
             let kept_ns = ended.map(|call| call.start_ns.0 + call.ns.0).min();

@@ -23,6 +23,9 @@ pub struct Timeline {
     /// Calls and waits of less than this are left out, nanoseconds; 0: none are.
     #[serde(default)]
     pub left_out_ns: f64,
+    /// For how much longer threads seem to be busy than they were, in all: waits of which nothing was kept. Nanoseconds.
+    #[serde(default)]
+    pub seems_busy_ns: f64,
     /// How many more threads there are than it has lanes.
     #[serde(default)]
     pub more_lanes: usize,

@@ -88,6 +88,9 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
             @if timeline.more_lanes > 0 {
                 p.note { "The picture has " (plural(timeline.lanes.len(), "thread")) "; of " (count(timeline.more_lanes as u64)) " more nothing is shown." }
             }
+            @if seems_busy(timeline) {
+                p.note { "Of what is busy here, " (time(timeline.seems_busy_ns)) " are waits too short to be kept one by one." }
+            }
             @if timeline.left_out_ns > 0.0 {
                 p.note { "There are so many that calls and waits of less than " (time(timeline.left_out_ns)) " are left out: threads seem busy then." }
             }
@@ -124,6 +127,14 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
         details.folded { summary { "The longest waits, one by one" } (longest(timeline)) }
         script #timeline-data type="application/json" { (PreEscaped(json)) }
     }))
+}
+
+/// Whether the picture has notably more that is busy than there was.
+fn seems_busy(timeline: &Timeline) -> bool {
+    const NOTABLE: f64 = 0.02;
+    let spans = timeline.lanes.iter().flat_map(|lane| &lane.spans);
+    let all: f64 = spans.map(|span| span.to_ns - span.from_ns).sum();
+    timeline.seems_busy_ns > NOTABLE * all
 }
 
 /// What a button does whose text is a sign.

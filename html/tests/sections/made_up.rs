@@ -419,6 +419,7 @@ pub(crate) fn timeline() -> Timeline {
         ran_places: vec![place("libz.so.1", "deflate_<slow>"), place("app", "main")],
         sample_ns: 1e6,
         left_out_ns: 2e6,
+        seems_busy_ns: 3e6,
         more_lanes: 0,
         notes: vec!["12 events were overwritten.".into()],
     }
