@@ -89,6 +89,13 @@ fn samples_are_where_the_time_is() {
     if !possible() {
         return;
     }
+    // (What the host takes may be in the time from switch to switch, and not in a thread's own clock.)
+    let failures = steal::attempts_within(0.0, 1, compare_samples);
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Runs a program that computes for a known time, and gives what differs.
+fn compare_samples() -> Result<(), String> {
     let run = Run::new();
     let output = run.companion(&["samples"]).env("CHASE_SAMPLE", "997").output().expect("runs");
     assert!(output.status.success(), "{output:?}");
@@ -103,7 +110,9 @@ fn samples_are_where_the_time_is() {
 
     // From switch to switch, it is what the thread's own clock says; that was asked before the end.
     let on_cpu_ns: u64 = file.on_cpu().map(|row| row.on_cpu_ns).sum();
-    assert!((on_cpu_ns as f64 / cpu_ns - 1.0).abs() < 0.02, "{on_cpu_ns} of {cpu_ns}");
+    if (on_cpu_ns as f64 / cpu_ns - 1.0).abs() >= 0.02 {
+        return Err(format!("{on_cpu_ns} of {cpu_ns}"));
+    }
 
     let in_context = |context: u32| -> f64 {
         let of_context = file.samples().filter(|row| row.context_ref == context);
@@ -119,6 +128,7 @@ fn samples_are_where_the_time_is() {
     let mapping = file.mappings().find(|row| (row.start..row.end).contains(&address));
     let path = mapping.map(|row| chase_recorder::reader::mapping_path(&row).into_owned());
     assert_eq!(path.as_deref(), run.target.to_str());
+    Ok(())
 }
 
 /// Calls by name, of all processes.
