@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use chase_recorder::layout::{
-    END_ABORT, END_DETACHED, END_EXEC, END_EXIT, END_IMMEDIATE, END_NONE, Header, THREAD_ENDED,
-    ThreadRecord,
+    END_ABORT, END_DETACHED, END_EXEC, END_EXIT, END_IMMEDIATE, END_NONE, Header, ORIGIN_FORK,
+    THREAD_ENDED, ThreadRecord,
 };
 use chase_recorder::reader::{Recording, SyscallsFile, Thread};
 use chase_recorder::syscalls::{STATE_COMPLETE, STATE_STOPPED};
@@ -206,16 +206,19 @@ impl Image {
         started_as(&file, &self.command())
     }
 
-    /// Whether the process ran for a while before it was recorded.
+    /// Whether the process ran for a while before it was recorded. (A fork's child has what its parent's recording says, and was
+    /// recorded from its start.)
     #[must_use]
     pub fn began_late(&self) -> bool {
-        ["attached", "begun on"].iter().any(|key| self.recording.meta_value(key).is_some())
+        let is_said = |key: &&str| self.recording.meta_value(key).is_some();
+        self.recording.header().origin != ORIGIN_FORK
+            && ["attached", "begun on"].iter().any(is_said)
     }
 
     /// Returns the processor time that the process took before it was recorded.
     #[must_use]
     pub fn ran_before(&self) -> Ns {
-        let told = self.recording.meta_value("ran before");
+        let told = self.recording.meta_value("ran before").filter(|_| self.began_late());
         Ns(told.and_then(|ns| ns.parse().ok()).unwrap_or(0))
     }
 

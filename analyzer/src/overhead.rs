@@ -114,7 +114,8 @@ fn cpu_ns<'i>(images: impl Iterator<Item = (usize, &'i Image)>, threads: &[Threa
             None => *most = most.saturating_add(most_ns(row)),
         }
     }
-    // A process's time at the end of an image includes that of its earlier images.
+    // A process's time at the end of an image includes that of its earlier images; but what it ran before it was attached to, perhaps once
+    // more, is none of the image's.
     let mut of_processes: HashMap<_, u64> = HashMap::new();
     let mut unknown = 0_u64;
     let process = |header: &Header| (header.boot_id, header.pid, header.process_start);
@@ -123,7 +124,10 @@ fn cpu_ns<'i>(images: impl Iterator<Item = (usize, &'i Image)>, threads: &[Threa
         let told = header.cpu_ns > 0 && header.end_kind != END_NONE;
         let known = of_processes.entry(process(header)).or_default();
         *known = match told {
-            true => (*known).max(header.cpu_ns.saturating_sub(image.ran_before().0)),
+            true if image.began_late() => {
+                known.saturating_add(header.cpu_ns.saturating_sub(image.ran_before().0))
+            }
+            true => (*known).max(header.cpu_ns),
             false => {
                 let (of_threads, most) = of_threads.get(&number).copied().unwrap_or_default();
                 unknown = unknown.saturating_add(most);

@@ -67,8 +67,8 @@ pub struct Measures {
     pub p99_ns: Option<Ns>,
     /// 99.9th percentile of the duration.
     pub p999_ns: Option<Ns>,
-    /// The longest timed call, exact except for the hook's cost; of a call that was open at the end, what it had taken. Of calls that were not timed, with 95 % confidence
-    /// at most 3 in `timed` took longer (the rule of three).
+    /// The longest timed call, exact except for the hook's cost; of one that was open at the end, what it had taken. Of calls that were
+    /// not timed, with 95 % confidence at most 3 in `timed` took longer (the rule of three).
     pub max_ns: Option<Ns>,
 }
 

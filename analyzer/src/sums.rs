@@ -16,6 +16,14 @@ use crate::uncertainty::Uncertainty;
 /// Rates that differ by less than this belong to the same clock, calibrated twice.
 const SAME_RATE: f64 = 0.01;
 
+impl Measures {
+    /// Whether no call was timed, as those that switch stacks: then nothing is known of the time.
+    #[must_use]
+    pub fn is_untimed(&self) -> bool {
+        self.calls > 0 && self.untimed == self.calls && self.total_ns.max(self.self_ns) == Ns(0)
+    }
+}
+
 /// If more calls than this part of those that returned were left otherwise, by an exception or `longjmp`, quantiles of the rest say little.
 const MOST_UNWOUND: f64 = 0.1;
 

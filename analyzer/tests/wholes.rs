@@ -4,7 +4,7 @@
 mod process;
 
 use chase_analyzer::recorder::builder::{SyscallsBuilder, ThreadId};
-use chase_analyzer::recorder::layout::{END_EXIT, TIMING_ADAPTIVE};
+use chase_analyzer::recorder::layout::{END_EXIT, ORIGIN_FORK, TIMING_ADAPTIVE};
 use chase_analyzer::recorder::reader::SyscallsFile;
 use chase_analyzer::recorder::syscalls::{BlockedRow, CauseRow, WAKER_THREAD, WAKER_TIME};
 use chase_analyzer::{
@@ -182,8 +182,37 @@ fn what_ran_before_it_was_recorded_is_not_counted() {
     process.builder.header.cost_start_ns = 100_000;
     process.builder.meta("attached", "1 threads, 0 in calls").meta("ran before", "7000000");
     process.builder.end(END_EXIT, 0);
-    let overhead = process.analysis().overhead;
-    assert_eq!(overhead.without_ns, Ns(2_000_000 - 100_000));
+    assert_eq!(process.analysis().overhead.without_ns, Ns(2_000_000 - 100_000));
+    // A second time, after a pause.
+    let both = [process.image(), process.image()];
+    let overhead = Analysis::new(&both, Selection::All).overhead;
+    assert_eq!(overhead.without_ns, Ns(2 * (2_000_000 - 100_000)));
+    // What a fork's child has of that is its parent's.
+    process.builder.header.origin = ORIGIN_FORK;
+    process.builder.header.cpu_ns = 3_000_000;
+    let child = process.image();
+    assert!(!child.began_late());
+    assert_eq!(child.ran_before(), Ns(0));
+}
+
+/// Threads that never called a library have no record; the companion has seen them run.
+#[test]
+fn threads_without_a_record_are_told() {
+    let mut process = Process::new();
+    process.builder.timeline(process.main).work(2_000_000).end();
+    process.builder.end(END_EXIT, 0);
+    let pid = process.builder.header.pid;
+    let mut seen = SyscallsBuilder::new(pid);
+    let main = process.image().recording.threads().next().expect("a thread").record().tid;
+    seen.on_cpu(main, 2_000_000).on_cpu(pid + 70, 3_000_000).on_cpu(pid + 71, 10_000);
+    let file = || Some(SyscallsFile::parse(seen.build()).unwrap());
+    let analysis = Analysis::new(&[process.image().with_syscalls(file())], Selection::All);
+    let not_seen = &analysis.not_seen.syscalls;
+    assert_eq!((not_seen.silent_threads, not_seen.silent_threads_ns), (1, Ns(3_000_000)));
+    // Where chase came later, that is no news.
+    process.builder.meta("attached", "3 threads, 0 in calls");
+    let analysis = Analysis::new(&[process.image().with_syscalls(file())], Selection::All);
+    assert_eq!(analysis.not_seen.syscalls.silent_threads, 0);
 }
 
 /// A program that ends by a system call of its own, as Go's do, tells of no end; the companion has seen it.

@@ -178,6 +178,9 @@ fn marked(measures: &Measures, figure: String) -> String {
 
 /// Self time, and how far off an estimate of it may be.
 fn self_time(measures: &Measures) -> String {
+    if measures.is_untimed() {
+        return String::new();
+    }
     let figure = with_error(measures, measures.self_ns);
     let (found, error) = (measures.self_ns.0, error_of(measures));
     match error as f64 / found.max(1) as f64 {
@@ -190,6 +193,9 @@ fn self_time(measures: &Measures) -> String {
 
 /// Total time. It is as far off as the self time is that it contains.
 fn total_time(measures: &Measures) -> String {
+    if measures.is_untimed() {
+        return String::new();
+    }
     with_error(measures, measures.total_ns)
 }
 
@@ -197,16 +203,8 @@ fn error_of(measures: &Measures) -> u64 {
     measures.self_error_ns().unwrap_or_default().0
 }
 
-/// Whether no call was timed, as those that switch stacks: then nothing is known of the time.
-fn is_untimed(measures: &Measures, found: Ns) -> bool {
-    found == Ns(0) && measures.calls > 0 && measures.untimed == measures.calls
-}
-
 /// A time that is as far off as the self time; where that is as much as itself, only how much it may be at most.
 fn with_error(measures: &Measures, found: Ns) -> String {
-    if is_untimed(measures, found) {
-        return String::new();
-    }
     let error = error_of(measures);
     if error > 0 && error >= found.0 {
         return format!("≤{}", terminal::elapsed(found.0.saturating_add(error)));
@@ -219,7 +217,7 @@ fn with_error(measures: &Measures, found: Ns) -> String {
 fn self_share(report: &Report, measures: &Measures) -> String {
     const WORTH: f64 = 0.05;
     let (found, error) = (measures.self_ns, Ns(error_of(measures)));
-    if is_untimed(measures, found) {
+    if measures.is_untimed() {
         return String::new();
     }
     let points = report.share(error);

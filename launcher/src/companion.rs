@@ -30,7 +30,7 @@ const LINGER_S: &str = "5";
 /// for one finds the reason, which is then in the recording; whoever asked for a narration, which there won't be, is told now.
 /// `process` is to become the program: where only samples can be taken, it is watched from now on, with all that it starts.
 pub(crate) fn start(settings: &Settings, process: i32) {
-    say_missing(settings, None, Some(process));
+    start_for(settings, None, Some(process));
 }
 
 /// A user and a group.
@@ -43,10 +43,10 @@ pub(crate) struct Owner {
 /// The same for processes of another user, if this one is root: a companion watches those of its own user, and it is looked for in a
 /// file of that user's.
 pub(crate) fn start_as(settings: &Settings, owner: Option<Owner>) {
-    say_missing(settings, owner, None);
+    start_for(settings, owner, None);
 }
 
-fn say_missing(settings: &Settings, owner: Option<Owner>, process: Option<i32>) {
+fn start_for(settings: &Settings, owner: Option<Owner>, process: Option<i32>) {
     // (Before files are opened that may get its number.)
     let may_say = standard_error_was_open() && !settings.quiet;
     let missing = match settings.wants_companion {

@@ -79,15 +79,16 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Kind> {
         }
         return Ok(Kind::Script(interpreter.into()));
     }
-    // What is neither is run by a shell, if it is text.
-    if !bytes.starts_with(b"\x7fELF") && !bytes.iter().take(FIRST_LINES).any(|&byte| byte == 0) {
-        return Ok(Kind::Script("/bin/sh".into()));
-    }
+    const FIRST_LINES: usize = 512;
     if !bytes.starts_with(b"\x7fELF") {
-        return Ok(Kind::Other("it is no ELF file"));
+        // A shell runs what is text.
+        let is_text = !bytes.iter().take(FIRST_LINES).any(|&byte| byte == 0);
+        return Ok(match is_text {
+            true => Kind::Script("/bin/sh".into()),
+            false => Kind::Other("it is no ELF file"),
+        });
     }
     const CLASS: usize = 4;
-    const FIRST_LINES: usize = 512;
     const CLASS_64: u8 = 2;
     if bytes.get(CLASS) != Some(&CLASS_64) {
         return Ok(Kind::Other("it is a 32-bit program: chase has a 64-bit library only"));

@@ -125,6 +125,9 @@ fn is_estimate(context: &Cost) -> bool {
 /// not timed themselves may be where most of the time is. Returns the least that each such estimate can be.
 fn raise(contexts: &mut [Cost]) -> Vec<f64> {
     let mut least = vec![0.0; contexts.len()];
+    if !contexts.iter().any(|context| context.framed && is_estimate(context)) {
+        return least;
+    }
     // By scope: the contexts in it, and the least time of the calls made in it.
     let mut members: Vec<Vec<usize>> = vec![Vec::new(); contexts.len()];
     let mut inside = vec![0.0; contexts.len()];

@@ -157,8 +157,7 @@ fn figure_columns(before: usize) -> Vec<Column> {
 }
 
 fn figures(measures: &Measures) -> Vec<Value> {
-    // Of calls that switch stacks, none is timed: then nothing is known.
-    let is_timed = measures.untimed < measures.calls.max(1) || measures.self_ns > Ns(0);
+    let is_timed = !measures.is_untimed();
     let time = |ns: Ns| if is_timed { ns.into() } else { Value::None };
     vec![
         // So many digits that what is not nothing does not become it.

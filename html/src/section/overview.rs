@@ -142,7 +142,7 @@ pub(super) fn running_words(report: &Report) -> &'static str {
 pub(super) fn not_asked(report: &Report) -> &'static str {
     match report.waits {
         WaitSource::Mixed | WaitSource::Scheduler => "the scheduler was not asked by all threads",
-        _ => "what the scheduler tells was not taken, or is only at the end of the program",
+        _ => "what the scheduler did was not recorded, or is known only after the program's end",
     }
 }
 

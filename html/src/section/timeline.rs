@@ -88,7 +88,7 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
             @if timeline.more_lanes > 0 {
                 p.note { "The picture has " (plural(timeline.lanes.len(), "thread")) "; of " (count(timeline.more_lanes as u64)) " more nothing is shown." }
             }
-            @if seems_busy(timeline) {
+            @if is_notably_wrong(timeline) {
                 p.note { "Of what is busy here, " (time(timeline.seems_busy_ns)) " are waits too short to be kept one by one." }
             }
             @if timeline.left_out_ns > 0.0 {
@@ -130,7 +130,7 @@ pub(super) fn render(report: &Report) -> Result<Option<Markup>, Error> {
 }
 
 /// Whether the picture has notably more that is busy than there was.
-fn seems_busy(timeline: &Timeline) -> bool {
+fn is_notably_wrong(timeline: &Timeline) -> bool {
     const NOTABLE: f64 = 0.02;
     let spans = timeline.lanes.iter().flat_map(|lane| &lane.spans);
     let all: f64 = spans.map(|span| span.to_ns - span.from_ns).sum();
