@@ -15,8 +15,10 @@ use crate::image::Image;
 /// The function of CPython that releases a lock, and those of the program's locks, into which it may be inlined.
 const RELEASES: &str = "PyThread_release_lock";
 const OF_PROGRAM: &[&str] = &["lock_PyThread_release_lock", "lock_release", "rlock_release"];
-/// After the lock is released, a thread hardly runs.
-const ENDS_WITHIN_NS: u64 = 1_000_000;
+/// After the lock is released, a thread hardly runs: most end within this time.
+const MOST_END_WITHIN_NS: u64 = 1_000_000;
+/// The others, from which another thread or the host of a virtual machine took the processor, end within this time.
+const ENDS_WITHIN_NS: u64 = 50_000_000;
 
 /// What is known of a process.
 pub(super) trait Known {
@@ -42,8 +44,7 @@ pub(super) fn find(
     (time, start): (&CommonTime, u64),
 ) -> HashSet<Join> {
     let (process, image) = image;
-    let mut joins = HashSet::new();
-    let Some(file) = &image.syscalls else { return joins };
+    let Some(file) = &image.syscalls else { return HashSet::new() };
     let causes: Vec<Recorded> = file.causes().collect();
     let in_semaphore = |row: &Recorded| {
         row.waker_kind == WAKER_THREAD
@@ -64,16 +65,57 @@ pub(super) fn find(
         (wakers.values().all(|&waits| waits == 1) && is_once()).then_some(site)
     };
     let places: HashSet<u64> = by_place.into_iter().filter_map(releases_once).collect();
+    let mut released: HashMap<u64, Vec<(Join, u64)>> = HashMap::new();
     for long in file.blocked() {
         let row = causes.get(long.cause as usize).filter(|row| row.tid == long.tid);
         let row = row.filter(|row| places.contains(&row.waker_site) && in_semaphore(row));
         let Some(row) = row.filter(|_| long.woken_ns != 0) else { continue };
         let woken_ns = time.of_monotonic(image, long.woken_ns).0.saturating_sub(start);
         let end_ns = run.end_ns(process, row.waker);
-        let left = end_ns.and_then(|end| end.checked_sub(woken_ns));
-        if left.is_some_and(|ns| ns <= ENDS_WITHIN_NS) {
-            joins.insert(join(row));
-        }
+        let left_ns = end_ns.and_then(|end| end.checked_sub(woken_ns)).unwrap_or(u64::MAX);
+        released.entry(row.waker_site).or_default().push((join(row), left_ns));
     }
-    joins
+    released.into_values().flat_map(ending).collect()
+}
+
+/// Returns the joins among what was released at one place, each with what was left of the thread's life, in ns: all whose threads ended
+/// soon, where most did so at once.
+fn ending(released: Vec<(Join, u64)>) -> Vec<Join> {
+    let within = |most_ns| released.iter().filter(move |(_, left_ns)| *left_ns <= most_ns);
+    if 2 * within(MOST_END_WITHIN_NS).count() <= released.len() {
+        return Vec::new();
+    }
+    within(ENDS_WITHIN_NS).map(|(join, _)| *join).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ending;
+
+    const AT_ONCE: u64 = 30_000;
+    const DELAYED: u64 = 7_000_000;
+    const MUCH_LATER: u64 = 400_000_000;
+
+    fn joins(left_ns: &[u64]) -> usize {
+        let released = left_ns.iter().enumerate().map(|(n, ns)| ((1, 2, n as u32), *ns));
+        ending(released.collect()).len()
+    }
+
+    #[test]
+    fn a_thread_may_be_delayed_on_its_way_to_its_end() {
+        assert_eq!(joins(&[AT_ONCE, DELAYED, AT_ONCE]), 3);
+    }
+
+    #[test]
+    fn where_most_go_on_are_no_joins() {
+        assert_eq!(joins(&[AT_ONCE, DELAYED]), 0);
+        assert_eq!(joins(&[MUCH_LATER, DELAYED, AT_ONCE]), 0);
+        assert_eq!(joins(&[AT_ONCE]), 1);
+        assert_eq!(joins(&[DELAYED]), 0);
+    }
+
+    #[test]
+    fn who_goes_on_for_long_is_not_joined() {
+        assert_eq!(joins(&[AT_ONCE, AT_ONCE, MUCH_LATER]), 2);
+    }
 }
