@@ -13,6 +13,7 @@ mod memory;
 mod objects;
 mod places;
 mod process;
+mod resume;
 mod stopped;
 mod trace;
 mod unwind;

@@ -190,3 +190,27 @@ fn threads_that_make_no_call_are_counted() {
     let said = rows["not_seen"][0]["text"].as_str().expect("a line");
     assert!(said.starts_with("at least 1 thread of 1 that process"), "{said}");
 }
+
+/// Neither does a stop end a system call with a part of what was asked for, nor with an error.
+#[test]
+fn system_calls_that_a_stop_ends_go_on() {
+    let scratch = TempDir::new().expect("a directory");
+    let program = Build::program("cut_short.c").without_libtrap().flags("-pthread").build();
+    let expected = {
+        let mut alone = Rounds::start(Command::new(&program));
+        alone.round()
+    };
+    assert!(expected.contains("complete 1 1 1 1: 1048576 "), "{expected}");
+    let mut program = Rounds::start(Command::new(&program));
+    for _ in 0..2 {
+        // The second time, and at each end, threads are stopped in what they do of the rest.
+        for _ in 0..2 {
+            let (status, said) =
+                said(&mut attach(program.pid(), scratch.path(), &["--duration", "10ms"]));
+            assert_eq!(status, Some(0), "{said}");
+        }
+        assert_eq!(program.round(), expected);
+        assert_eq!(program.line(), "ready");
+    }
+    assert_eq!(program.end(), "");
+}

@@ -1,5 +1,8 @@
 //! The terminal: taken, and given back whatever happens.
 
+use std::fs::File;
+use std::io::{IsTerminal, stdin};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -39,6 +42,27 @@ impl Drop for Taken {
     }
 }
 
+/// Where keys come from.
+struct Keys(OwnedFd);
+
+impl Keys {
+    fn new() -> std::io::Result<Self> {
+        let stdin = stdin();
+        Ok(Self(match stdin.is_terminal() {
+            true => stdin.as_fd().try_clone_to_owned()?,
+            false => File::open("/dev/tty")?.into(),
+        }))
+    }
+
+    /// Waits for a key, for at most that long. Whether the terminal is still there: where it is gone, what reads keys would try for ever.
+    fn wait(&self, most: Duration) -> bool {
+        let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: the kernel fills in the structure.
+        unsafe { libc::poll(&raw mut poll, 1, most.as_millis() as i32) };
+        poll.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) == 0
+    }
+}
+
 /// Shows `watch` until it is enough. Ends the process if a signal says so, as the signal does.
 pub(super) fn show(
     watch: &mut Watch,
@@ -69,6 +93,7 @@ fn run(
     terminal: &mut Taken,
     signal: &AtomicUsize,
 ) -> anyhow::Result<()> {
+    let keys = Keys::new().context("can't read keys")?;
     let mut looked = Instant::now();
     loop {
         terminal.0.draw(|frame| screen.draw(frame, &look)).context("can't draw")?;
@@ -82,7 +107,10 @@ fn run(
                 break None;
             }
             let step = if is_due { left.min(STEP) } else { STEP };
-            if event::poll(step).context("can't read keys")? {
+            if !keys.wait(step) {
+                return Ok(());
+            }
+            if event::poll(Duration::ZERO).context("can't read keys")? {
                 match event::read().context("can't read keys")? {
                     Event::Key(key) if key.kind != KeyEventKind::Release => {
                         break Some(screen.key(key, &look));

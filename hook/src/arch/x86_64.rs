@@ -24,7 +24,15 @@ compile_error!(
 /// ELF machine number.
 pub(crate) const MACHINE: u32 = 62;
 
-global_asm!(include_str!("x86_64/memory.S"), options(att_syntax));
+global_asm!(include_str!("x86_64/memory.S"), include_str!("x86_64/rest.S"), options(att_syntax));
+
+unsafe extern "C" {
+    /// Where the launcher lets threads go on that it has stopped in the middle of a system call.
+    pub(crate) static chase_rest_of_buffer: u8;
+    pub(crate) static chase_rest_of_file: u8;
+    pub(crate) static chase_rest_of_buffers: u8;
+    pub(crate) static chase_rest_end: u8;
+}
 
 /// A number that only one thread and its signal handlers change. It is changed by a single, unlocked instruction, so
 /// a handler runs before or after it.

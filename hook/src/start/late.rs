@@ -15,7 +15,9 @@ use chase_format::attachment::{
 use super::begin_late;
 use super::leaving::{self, dismiss, dismiss_lingering};
 use crate::abi::{IS_LATE, ThreadHead};
-use crate::arch::words_offset;
+use crate::arch::{
+    chase_rest_end, chase_rest_of_buffer, chase_rest_of_buffers, chase_rest_of_file, words_offset,
+};
 use crate::auxiliary::Auxiliary;
 use crate::clock;
 use crate::pages;
@@ -46,6 +48,10 @@ static ATTACHMENT: Own = Own(Attachment {
     no_thread: (&raw const thread::NO_THREAD).cast(),
     words: AtomicUsize::new(0),
     is_recording: AtomicU32::new(0),
+    rest_of_buffer: (&raw const chase_rest_of_buffer).cast(),
+    rest_of_file: (&raw const chase_rest_of_file).cast(),
+    rest_of_buffers: (&raw const chase_rest_of_buffers).cast(),
+    rest_end: (&raw const chase_rest_end).cast(),
 });
 
 fn say(order: &mut Order, text: &[u8]) {

@@ -14,6 +14,7 @@ use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSymbol};
 
 use super::memory::Memory;
+use super::resume::Rests;
 
 /// Of a thread, the library needs four words; there is room for little more in a process that runs.
 const WORDS_LEN: u64 = 32;
@@ -117,6 +118,8 @@ pub(super) struct Attachment {
     pub(super) no_thread: u64,
     /// Where they are, from the thread pointer.
     pub(super) words: u64,
+    /// Where threads go on in the middle of a system call.
+    pub(super) rests: Rests,
 }
 
 impl Attachment {
@@ -142,6 +145,12 @@ impl Attachment {
             no_thread: word(offset_of!(Shown, no_thread)),
             words: word(offset_of!(Shown, words)),
             is_recording: half(offset_of!(Shown, is_recording)) != 0,
+            rests: Rests {
+                of_buffer: word(offset_of!(Shown, rest_of_buffer)),
+                of_file: word(offset_of!(Shown, rest_of_file)),
+                of_buffers: word(offset_of!(Shown, rest_of_buffers)),
+                end: word(offset_of!(Shown, rest_end)),
+            },
         })
     }
 }

@@ -88,18 +88,6 @@ const WAITS: [c_long; 30] = [
     libc::SYS_sendto,
 ];
 
-/// Those that the kernel does not go on with after a stop, and that fail instead: they are begun again.
-const INTERRUPTED: [c_long; 6] = [
-    libc::SYS_epoll_wait,
-    libc::SYS_epoll_pwait,
-    libc::SYS_epoll_pwait2,
-    libc::SYS_semop,
-    libc::SYS_semtimedop,
-    libc::SYS_io_getevents,
-];
-/// Length of a `syscall` instruction.
-pub(super) const SYSCALL_LEN: u64 = 2;
-
 /// Where a thread is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Where {
@@ -116,6 +104,8 @@ pub(super) struct Places {
     holding: Vec<Range<u64>>,
     /// The library, where it is.
     library: Option<Range<u64>>,
+    /// The part of it in which threads do the rest of a system call.
+    rests: Range<u64>,
     /// A `syscall` instruction.
     pub(super) syscall: u64,
     /// What a signal handler returns to.
@@ -129,6 +119,7 @@ impl Places {
         objects: &[Object],
         libc: &Object,
         program: &Range<u64>,
+        rests: Range<u64>,
         memory: &Memory,
     ) -> anyhow::Result<Self> {
         let mut holding: Vec<Range<u64>> = libc.functions(&HOLDING).collect();
@@ -151,13 +142,12 @@ impl Places {
         let library = library.map(|library| library.range.clone());
         let returns = if library.is_some() { signal_returns(libc, memory) } else { Vec::new() };
         let tables = Tables::new(objects, memory);
-        Ok(Self { holding, library, syscall, returns, tables })
+        Ok(Self { holding, library, rests, syscall, returns, tables })
     }
 
     /// Where a thread is that has stopped.
     pub(super) fn locate(&self, registers: &user_regs_struct, memory: &Memory) -> Where {
-        let is_in_library = |at: u64| self.library.as_ref().is_some_and(|it| it.contains(&at));
-        if self.holds(registers.rip) || is_in_library(registers.rip) {
+        if self.holds(registers.rip) || self.is_in_library(registers.rip) {
             return Where::Holds;
         }
         let number = registers.orig_rax as c_long;
@@ -167,7 +157,7 @@ impl Places {
         }
         // A handler may have come in the middle of something.
         if self.library.is_some()
-            && self.interrupted(registers.rsp, memory).into_iter().any(is_in_library)
+            && self.interrupted(registers.rsp, memory).into_iter().any(|at| self.is_in_library(at))
         {
             return Where::Holds;
         }
@@ -184,8 +174,10 @@ impl Places {
         }
     }
 
+    /// Whether a thread is in the library there, and may be in the middle of something.
     pub(super) fn is_in_library(&self, address: u64) -> bool {
         self.library.as_ref().is_some_and(|library| library.contains(&address))
+            && !self.rests.contains(&address)
     }
 
     fn holds(&self, address: u64) -> bool {
@@ -209,12 +201,6 @@ impl Places {
 fn may_be_callers(registers: &user_regs_struct, memory: &Memory, words: usize) -> Vec<u64> {
     let stack = memory.read(registers.rsp, words * 8);
     stack.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
-}
-
-/// Whether a thread that is let go is to make its system call again.
-pub(super) fn is_to_begin_again(registers: &user_regs_struct) -> bool {
-    registers.rax as i64 == -i64::from(libc::EINTR)
-        && INTERRUPTED.contains(&(registers.orig_rax as c_long))
 }
 
 /// `mov $SYS_rt_sigreturn, %rax; syscall` in the C library.

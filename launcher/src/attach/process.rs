@@ -210,11 +210,19 @@ fn name_of(pid: i32) -> String {
 /// `PF_EXITING`: it is about to end, and has perhaps given up its memory.
 const EXITING: u32 = 4;
 
-/// Whether a signal waits for a thread that it does not block.
+/// Signals that do nothing where nobody handles them.
+const SILENT: [i32; 4] = [libc::SIGCHLD, libc::SIGCONT, libc::SIGURG, libc::SIGWINCH];
+
+/// Whether a signal waits for a thread, and is to do something there.
 pub(super) fn has_pending_signal(pid: i32, tid: i32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).unwrap_or_default();
-    let set = |name| u64::from_str_radix(field(&status, name), 16).unwrap_or(u64::MAX);
-    (set("SigPnd") | set("ShdPnd")) & !set("SigBlk") != 0
+    let set = |name| u64::from_str_radix(field(&status, name), 16);
+    let (Ok(own), Ok(shared), Ok(blocked)) = (set("SigPnd"), set("ShdPnd"), set("SigBlk")) else {
+        return true;
+    };
+    let (ignored, handled) = (set("SigIgn").unwrap_or(0), set("SigCgt").unwrap_or(u64::MAX));
+    let silent = SILENT.iter().fold(0, |silent, signal| silent | 1 << (signal - 1));
+    (own | shared) & !blocked & !ignored & (handled | !silent) != 0
 }
 
 #[cfg(test)]

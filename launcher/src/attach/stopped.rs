@@ -7,8 +7,9 @@ use anyhow::{bail, ensure};
 use libc::user_regs_struct;
 
 use super::memory::Memory;
-use super::places::{Places, SYSCALL_LEN, Where, is_to_begin_again};
+use super::places::{Places, Where};
 use super::process::{Process, has_pending_signal};
+use super::resume::{Rests, resumed};
 use super::trace::{Stop, Thread};
 use crate::clock::monotonic;
 
@@ -34,6 +35,9 @@ pub(super) struct At {
 /// The threads, which are let go when this is dropped.
 pub(super) struct Stopped<'a> {
     process: &'a Process,
+    memory: &'a Memory,
+    /// Where they do the rest of system calls, if the library is there.
+    pub(super) rests: Option<Rests>,
     threads: BTreeMap<i32, State>,
     /// When the first one stopped that was not let go again.
     pub(super) since: Option<Instant>,
@@ -55,12 +59,13 @@ impl<'a> Stopped<'a> {
     pub(super) fn stop(
         process: &'a Process,
         places: &Places,
-        memory: &Memory,
+        memory: &'a Memory,
+        rests: Option<Rests>,
     ) -> anyhow::Result<Self> {
-        let mut this = Self { process, threads: BTreeMap::new(), since: None };
+        let mut this = Self { process, memory, rests, threads: BTreeMap::new(), since: None };
         let until = Instant::now() + PATIENCE;
         loop {
-            let all_stopped = this.handle_stops(places, memory)?;
+            let all_stopped = this.handle_stops(places)?;
             // Those that were made meanwhile, by one that had not stopped yet.
             let are_known = all_stopped && !this.seize_new()?;
             if are_known && this.threads().next().is_some() {
@@ -110,7 +115,8 @@ impl<'a> Stopped<'a> {
     }
 
     /// Sees to those that have not stopped yet. Gives whether all have.
-    fn handle_stops(&mut self, places: &Places, memory: &Memory) -> anyhow::Result<bool> {
+    fn handle_stops(&mut self, places: &Places) -> anyhow::Result<bool> {
+        let letting = Letting { pid: self.process.pid, memory: self.memory, rests: self.rests };
         let mut all = true;
         let mut gone = Vec::new();
         for (&tid, state) in self.threads.iter_mut().filter(|(_, state)| state.at.is_none()) {
@@ -145,7 +151,7 @@ impl<'a> Stopped<'a> {
                         all = false;
                         continue;
                     };
-                    let place = places.locate(&registers, memory);
+                    let place = places.locate(&registers, self.memory);
                     let here = (registers.rip, registers.rsp);
                     let often = if (state.latest.0, state.latest.1) == here {
                         state.latest.2 + 1
@@ -157,7 +163,7 @@ impl<'a> Stopped<'a> {
                         && may_wait(&registers)
                         && !places.is_in_library(registers.rip);
                     if place == Where::Holds && !waits {
-                        let_go(self.process.pid, thread, &registers, false);
+                        letting.go(thread, &registers, false);
                         state.ask_at = Some(
                             Instant::now() + SHORT * (1 << (state.looks / 4).min(MOST_DOUBLED)),
                         );
@@ -195,15 +201,16 @@ fn may_wait(registers: &user_regs_struct) -> bool {
 
 impl Drop for Stopped<'_> {
     fn drop(&mut self) {
+        let letting = Letting { pid: self.process.pid, memory: self.memory, rests: self.rests };
         for state in self.threads.values() {
             match &state.at {
-                Some(at) => let_go(self.process.pid, at.thread, &at.registers, true),
+                Some(at) => letting.go(at.thread, &at.registers, true),
                 None => {
                     let _ = state.thread.interrupt();
                     if state.thread.wait(Duration::from_millis(20)).is_ok()
                         && let Ok(registers) = state.thread.registers()
                     {
-                        let_go(self.process.pid, state.thread, &registers, true);
+                        letting.go(state.thread, &registers, true);
                     }
                 }
             }
@@ -211,19 +218,26 @@ impl Drop for Stopped<'_> {
     }
 }
 
-/// Lets a thread go, `for_good` or to be stopped again. A system call that fails by a stop is begun again, unless a signal
-/// waits that is to end it.
-fn let_go(pid: i32, thread: Thread, registers: &user_regs_struct, for_good: bool) {
-    if is_to_begin_again(registers) && !has_pending_signal(pid, thread.tid) {
-        let mut again = *registers;
-        again.rax = registers.orig_rax;
-        again.rip -= SYSCALL_LEN;
-        again.orig_rax = u64::MAX;
-        let _ = thread.set_registers(&again);
-    }
-    if for_good {
-        thread.release();
-    } else {
-        let _ = thread.go_on(0);
+/// Letting threads of a process go.
+struct Letting<'a> {
+    pid: i32,
+    memory: &'a Memory,
+    rests: Option<Rests>,
+}
+
+impl Letting<'_> {
+    /// Lets a thread go that has stopped there, `for_good` or to be stopped again. A system call that the stop has ended goes on,
+    /// unless a signal waits that is to end it.
+    fn go(&self, thread: Thread, registers: &user_regs_struct, for_good: bool) {
+        if let Some(resumed) = resumed(registers, self.rests.as_ref(), self.pid, self.memory)
+            && !has_pending_signal(self.pid, thread.tid)
+        {
+            let _ = thread.set_registers(&resumed);
+        }
+        if for_good {
+            thread.release();
+        } else {
+            let _ = thread.go_on(0);
+        }
     }
 }

@@ -17,6 +17,7 @@ use super::memory::Memory;
 use super::objects::{self, Object};
 use super::places::{Places, Where};
 use super::process::Process;
+use super::resume::Rests;
 use super::stopped::{At, Stopped};
 
 const PAGE: u64 = 4096;
@@ -41,8 +42,9 @@ pub(super) struct Prepared<'a> {
     memory: Memory,
     places: Places,
     functions: Functions,
-    /// Where the attachment is, if the library is there.
+    /// Where the attachment is, if the library is there; and what it has for threads that go on.
     attachment: Option<u64>,
+    rests: Option<Rests>,
     /// Where the executable is.
     program: Range<u64>,
 }
@@ -125,8 +127,10 @@ impl<'a> Prepared<'a> {
         let program = std::fs::read_link(format!("/proc/{}/exe", process.pid)).unwrap_or_default();
         let program = objects.iter().find(|object| program == Path::new(&object.path));
         let program = program.map_or(0..0, |object| object.range.clone());
-        let places = Places::new(&objects, libc, &program, &memory)?;
-        Ok(Self { process, memory, places, functions, attachment, program })
+        let rests = attachment.and_then(|at| Attachment::read(&memory, at).ok()).map(|it| it.rests);
+        let range = rests.map_or(0..0, |rests| rests.range());
+        let places = Places::new(&objects, libc, &program, range, &memory)?;
+        Ok(Self { process, memory, places, functions, attachment, rests, program })
     }
 
     /// What the library shows in the process, if it is there.
@@ -136,7 +140,7 @@ impl<'a> Prepared<'a> {
 
     /// Does it. The calling thread must be one that ends soon: it traces the process.
     pub(super) fn carry_out(&self, task: &Task) -> anyhow::Result<Done> {
-        let stopped = Stopped::stop(self.process, &self.places, &self.memory)?;
+        let stopped = Stopped::stop(self.process, &self.places, &self.memory, self.rests)?;
         ensure!(
             self.memory.read(self.places.syscall, SYSCALL.len()) == SYSCALL,
             "it has begun another program meanwhile: attach to that"
@@ -192,7 +196,7 @@ impl<'a> Prepared<'a> {
         &self,
         at: At,
         task: &Task,
-        stopped: Stopped,
+        mut stopped: Stopped,
         counts: (usize, usize),
     ) -> anyhow::Result<String> {
         let caller = Caller::begin(at.thread, self.places.syscall)?;
@@ -238,6 +242,10 @@ impl<'a> Prepared<'a> {
             return self.outcome(answer);
         };
         self.wait_for_end(&before);
+        if let Answer::Done(attachment_at, _) = &answer {
+            let attachment = Attachment::read(&self.memory, *attachment_at).ok();
+            stopped.rests = attachment.map(|it| it.rests);
+        }
         let taken = match &answer {
             Answer::Done(attachment_at, _) if matches!(task, Task::Detach) => {
                 self.take_words(*attachment_at, &stopped)

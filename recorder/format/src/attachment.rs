@@ -9,7 +9,7 @@ pub const SYMBOL: &str = "chase_attachment";
 /// Value of [`Attachment::magic`].
 pub const MAGIC: u64 = u64::from_le_bytes(*b"CHASEATT");
 /// Version of both structures.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// [`Attachment::mode`]: the library was preloaded, starts by itself, and is never detached.
 pub const PRELOADED: u32 = 0;
@@ -41,6 +41,14 @@ pub struct Attachment<Function, Address, Half, Word> {
     pub words: Word,
     /// Whether the process is recorded now.
     pub is_recording: Half,
+    /// Where a thread goes on that was stopped in the middle of a system call with a buffer.
+    pub rest_of_buffer: Address,
+    /// The same of a system call with a number of bytes, from a file.
+    pub rest_of_file: Address,
+    /// The same of one with several buffers.
+    pub rest_of_buffers: Address,
+    /// End of that code, which begins with [`Attachment::rest_of_buffer`].
+    pub rest_end: Address,
 }
 
 /// An attachment as the launcher reads it.
@@ -87,7 +95,7 @@ mod tests {
     fn places_stay() {
         assert_eq!((offset_of!(Shown, mode), offset_of!(Shown, attach)), (12, 16));
         assert_eq!((offset_of!(Shown, detach), offset_of!(Shown, words)), (24, 48));
-        assert_eq!((size_of::<Shown>(), size_of::<Order>()), (64, 136));
+        assert_eq!((size_of::<Shown>(), size_of::<Order>()), (96, 136));
         assert_eq!(size_of::<StoppedThread<u64>>(), 16);
     }
 }
