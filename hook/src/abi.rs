@@ -48,7 +48,7 @@ pub(crate) const ARGUMENT_IS_TEXT: u32 = 1 << 17;
 /// pad; unused ones are never touched.)
 pub(crate) const FRAMES: usize = 1 << 17;
 /// Size in bytes of a frame.
-pub(crate) const FRAME: usize = 64;
+pub(crate) const FRAME: usize = chase_format::attachment::PAD_LEN as usize;
 /// Size and alignment in bytes of a segment: a header and 63 frames. (Larger segments would be crossed less often, but
 /// fewer threads would get one.)
 pub(crate) const SEGMENT: usize = 64 * FRAME;

@@ -16,8 +16,8 @@ unsafe extern "C" {
     static chase_stubs: u8;
     static chase_distant_stubs: u8;
     static chase_special_stubs: u8;
-    static chase_frames: u8;
-    static chase_pads: u8;
+    pub(crate) static chase_frames: u8;
+    pub(crate) static chase_pads: u8;
     static chase_exit_set_aside: u8;
     /// Returns the duration that is recorded of an empty call that is a sample, in ticks of the time stamp counter.
     pub(crate) safe fn chase_probe() -> u64;

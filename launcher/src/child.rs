@@ -62,6 +62,13 @@ impl Image {
         }
     }
 
+    /// Sets one more variable: `NAME=value`, or nothing.
+    fn set(&mut self, variable: Vec<u8>) {
+        let Some(end) = variable.iter().position(|&byte| byte == b'=') else { return };
+        self.environment.retain(|entry| !entry.as_bytes().starts_with(&variable[..=end]));
+        self.environment.extend(CString::new(variable));
+    }
+
     /// Becomes the program; returns why not.
     fn execute(&self) -> io::Error {
         let pointers = |texts: &[CString]| -> Vec<*const c_char> {
@@ -103,18 +110,18 @@ pub(crate) fn become_it(command: &[OsString], variables: &[(&str, OsString)]) ->
 }
 
 /// Starts the program. From then on, this process takes signals only in [`wait`]. `prepare` is called with the process before it becomes
-/// the program.
+/// the program, and may give a variable, `NAME=value`, that is known only then.
 pub(crate) fn start(
     command: &[OsString],
     variables: &[(&str, OsString)],
-    prepare: impl FnOnce(c_int),
+    prepare: impl FnOnce(c_int) -> Option<String>,
 ) -> anyhow::Result<Started> {
     standard_error_was_open();
-    let image = Image::new(command, variables);
+    let mut image = Image::new(command, variables);
     // Closed by exec, or written to if that fails.
     let (failed, failure) = io::pipe().context("no pipe")?;
-    // Closed when all is prepared.
-    let (prepared, preparing) = io::pipe().context("no pipe")?;
+    // Closed when all is prepared, behind a variable.
+    let (mut prepared, mut preparing) = io::pipe().context("no pipe")?;
     let mut mask = empty_set();
     // SAFETY: the sets are initialised, and the C library fills in the old one. All-zero is a valid `sigaction`.
     let on_child = unsafe {
@@ -135,7 +142,10 @@ pub(crate) fn start(
             libc::sigprocmask(libc::SIG_SETMASK, &raw const mask, ptr::null_mut());
         }
         drop(preparing);
-        let _ = io::Read::read(&mut { prepared }, &mut [0]);
+        let mut variable = Vec::new();
+        let _ = io::Read::read_to_end(&mut prepared, &mut variable);
+        drop(prepared);
+        image.set(variable);
         let errno = image.execute().raw_os_error().unwrap_or(libc::ENOEXEC).to_ne_bytes();
         // SAFETY: the bytes live until the end.
         unsafe {
@@ -147,8 +157,10 @@ pub(crate) fn start(
         return Err(io::Error::last_os_error()).context("can't fork");
     }
     drop(failure);
-    prepare(pid);
-    drop(preparing);
+    if let Some(variable) = prepare(pid) {
+        io::Write::write_all(&mut preparing, variable.as_bytes()).context("no pipe")?;
+    }
+    drop((preparing, prepared));
     let mut errno = [0; 4];
     if io::Read::read_exact(&mut { failed }, &mut errno).is_ok() {
         let status = not_started(command, &io::Error::from_raw_os_error(i32::from_ne_bytes(errno)));

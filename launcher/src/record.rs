@@ -58,7 +58,11 @@ pub(crate) fn record(arguments: &RecordArgs) -> anyhow::Result<i32> {
     }
     let since = SystemTime::now();
     let mut window = Window::new(part, &settings);
-    variables.extend(window.variable());
+    // (Its time begins with the program, not while a companion is started.)
+    let prepare = |process: i32| {
+        prepare(process);
+        window.open()
+    };
     let child = child::start(&arguments.command, &variables, prepare)?;
     let (pid, child) = match child {
         child::Started::Running(pid) => (pid, child::wait(pid, &mut window)?),

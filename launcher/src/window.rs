@@ -4,7 +4,6 @@
 //! comes into it, as `chase attach` does: into the program and whatever it has started by then. Where a call begins
 //! it, the library does so by itself. Where it is to end sooner, chase leaves all processes that are recorded.
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -45,26 +44,25 @@ pub(crate) struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    /// The program is started now.
     pub(crate) fn new(part: Part, settings: &'a Settings) -> Self {
+        let before = if part.is_whole() { Vec::new() } else { recordings(&settings.output) };
+        let has_begun = !part.begins_later();
+        Self { part, settings, before, state: State::Over, has_begun, has_come: has_begun }
+    }
+
+    /// The program is started now. Gives what the library is told of it, for processes that start when it is over: `NAME=value`.
+    pub(crate) fn open(&mut self) -> Option<String> {
         let at = |time: Option<Duration>| time.map(|time| Instant::now() + time);
-        let state = match part {
+        let part = &self.part;
+        self.state = match part {
             _ if part.begins_later() => State::Before(at(part.delay)),
             _ if part.is_whole() => State::Over,
             _ if part.first_call().is_some() => State::Awaiting(Instant::now()),
             _ => State::During(at(part.duration)),
         };
-        let before = if part.is_whole() { Vec::new() } else { recordings(&settings.output) };
-        let has_begun = !part.begins_later();
-        Self { part, settings, before, state, has_begun, has_come: has_begun }
-    }
-
-    /// What the library is told of it, for processes that start when it is over.
-    pub(crate) fn variable(&self) -> Option<(&'static str, OsString)> {
-        let begins_at_once = !self.part.begins_later() && self.part.first_call().is_none();
-        let duration = self.part.duration.filter(|_| begins_at_once)?;
-        let until = monotonic() + duration;
-        Some(("CHASE_UNTIL", until.as_nanos().to_string().into()))
+        let begins_at_once = !part.begins_later() && part.first_call().is_none();
+        let until = monotonic() + part.duration.filter(|_| begins_at_once)?;
+        Some(format!("CHASE_UNTIL={}", until.as_nanos()))
     }
 
     /// When [`Window::step`] is to be called.

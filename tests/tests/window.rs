@@ -9,6 +9,7 @@ use chase_tests::attached::Rounds;
 use chase_tests::compile::{Build, programs};
 use chase_tests::launcher::record;
 use chase_tests::report;
+use chase_tests::tagged::companion;
 use tempfile::TempDir;
 
 /// More than anything takes that is waited for.
@@ -116,6 +117,21 @@ fn it_ends_after_a_while_and_the_program_goes_on() {
     program.round();
     assert_eq!(program.end(), "");
     assert_eq!(report::calls(&out, "crc32"), then);
+}
+
+/// Starting one takes longer than what is missing here at most.
+#[test]
+fn the_time_of_a_companions_start_is_not_taken_off() {
+    if companion("the start of a companion").is_none() {
+        return;
+    }
+    let scratch = TempDir::new().expect("a directory");
+    let out = scratch.path().join("out");
+    let mut command = record(scratch.path(), &["--duration", "1s", "-o"]);
+    let output = command.arg(&out).args(["--", "sleep", "1.5"]).output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let wall_ns = report::summary(&out)["wall_ns"].as_f64().expect("a time");
+    assert!((0.92e9..1.5e9).contains(&wall_ns), "{wall_ns}");
 }
 
 #[test]

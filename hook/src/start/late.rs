@@ -14,7 +14,7 @@ use chase_format::attachment::{
 
 use super::begin_late;
 use super::leaving::{self, dismiss, dismiss_lingering};
-use crate::abi::{IS_LATE, ThreadHead};
+use crate::abi::{FRAMES, IS_LATE, ThreadHead};
 use crate::arch::{
     chase_rest_end, chase_rest_of_buffer, chase_rest_of_buffers, chase_rest_of_file, words_offset,
 };
@@ -22,6 +22,7 @@ use crate::auxiliary::Auxiliary;
 use crate::clock;
 use crate::pages;
 use crate::recording::{self, Refused};
+use crate::stubs::{chase_frames, chase_pads};
 use crate::thread::{self, Thread};
 use chase_logic::config::Config;
 use chase_logic::text::Text;
@@ -52,6 +53,9 @@ static ATTACHMENT: Own = Own(Attachment {
     rest_of_file: (&raw const chase_rest_of_file).cast(),
     rest_of_buffers: (&raw const chase_rest_of_buffers).cast(),
     rest_end: (&raw const chase_rest_end).cast(),
+    pads: (&raw const chase_pads).cast(),
+    pad_count: FRAMES as u64,
+    frames: (&raw const chase_frames).cast(),
 });
 
 fn say(order: &mut Order, text: &[u8]) {

@@ -15,6 +15,7 @@ use object::{Endianness, Object, ObjectSymbol};
 
 use super::memory::Memory;
 use super::resume::Rests;
+use super::unwind::Pads;
 
 /// Of a thread, the library needs four words; there is room for little more in a process that runs.
 const WORDS_LEN: u64 = 32;
@@ -120,6 +121,8 @@ pub(super) struct Attachment {
     pub(super) words: u64,
     /// Where threads go on in the middle of a system call.
     pub(super) rests: Rests,
+    /// Where timed calls return to.
+    pub(super) pads: Pads,
 }
 
 impl Attachment {
@@ -150,6 +153,11 @@ impl Attachment {
                 of_file: word(offset_of!(Shown, rest_of_file)),
                 of_buffers: word(offset_of!(Shown, rest_of_buffers)),
                 end: word(offset_of!(Shown, rest_end)),
+            },
+            pads: Pads {
+                start: word(offset_of!(Shown, pads)),
+                count: word(offset_of!(Shown, pad_count)),
+                frames: word(offset_of!(Shown, frames)),
             },
         })
     }

@@ -8,6 +8,7 @@ use std::ops::Range;
 use anyhow::Context;
 use libc::{c_long, user_regs_struct};
 
+use super::library::Attachment;
 use super::memory::Memory;
 use super::objects::Object;
 use super::unwind::Tables;
@@ -119,7 +120,7 @@ impl Places {
         objects: &[Object],
         libc: &Object,
         program: &Range<u64>,
-        rests: Range<u64>,
+        attachment: Option<&Attachment>,
         memory: &Memory,
     ) -> anyhow::Result<Self> {
         let mut holding: Vec<Range<u64>> = libc.functions(&HOLDING).collect();
@@ -141,7 +142,8 @@ impl Places {
         let library = objects.iter().find(|object| object.data("chase_attachment").is_some());
         let library = library.map(|library| library.range.clone());
         let returns = if library.is_some() { signal_returns(libc, memory) } else { Vec::new() };
-        let tables = Tables::new(objects, memory);
+        let tables = Tables::new(objects, attachment.map(|it| it.pads), memory);
+        let rests = attachment.map_or(0..0, |it| it.rests.range());
         Ok(Self { holding, library, rests, syscall, returns, tables })
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use anyhow::{bail, ensure};
+use anyhow::{anyhow, bail, ensure};
 use libc::user_regs_struct;
 
 use super::memory::Memory;
@@ -19,7 +19,11 @@ const SHORT: Duration = Duration::from_micros(100);
 const MOST_DOUBLED: u32 = 7;
 /// If it is where it was so often, it waits there, and would, whether it is stopped or not.
 const OFTEN: u32 = 20;
-/// All threads stop within this time, or are let go.
+/// Where others have stood still for so long, and one that was looked at so often may still hold something, all are let go for as long, and
+/// stopped anew: perhaps it is elsewhere by then.
+const STANDING: Duration = Duration::from_millis(50);
+const LOOKS: u32 = OFTEN + 4;
+/// All threads stop within this time, or are let go for good.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A thread that has stopped.
@@ -41,6 +45,8 @@ pub(super) struct Stopped<'a> {
     threads: BTreeMap<i32, State>,
     /// When the first one stopped that was not let go again.
     pub(super) since: Option<Instant>,
+    /// How long they stood still before that.
+    pub(super) stood_before: Duration,
 }
 
 struct State {
@@ -62,33 +68,68 @@ impl<'a> Stopped<'a> {
         memory: &'a Memory,
         rests: Option<Rests>,
     ) -> anyhow::Result<Self> {
-        let mut this = Self { process, memory, rests, threads: BTreeMap::new(), since: None };
         let until = Instant::now() + PATIENCE;
+        let mut stood_before = Duration::ZERO;
         loop {
-            let all_stopped = this.handle_stops(places)?;
-            // Those that were made meanwhile, by one that had not stopped yet.
-            let are_known = all_stopped && !this.seize_new()?;
-            if are_known && this.threads().next().is_some() {
+            let mut this = Self {
+                process,
+                memory,
+                rests,
+                threads: BTreeMap::new(),
+                since: None,
+                stood_before,
+            };
+            if this.try_to_stop(places, until)? {
                 return Ok(this);
+            }
+            let stood = this.stood();
+            drop(this);
+            std::thread::sleep(stood - stood_before);
+            stood_before = stood;
+        }
+    }
+
+    /// Whether all have stopped; otherwise they are to be let go, and stopped anew.
+    fn try_to_stop(&mut self, places: &Places, until: Instant) -> anyhow::Result<bool> {
+        loop {
+            let all_stopped = self.handle_stops(places)?;
+            // Those that were made meanwhile, by one that had not stopped yet.
+            let are_known = all_stopped && !self.seize_new()?;
+            if are_known && self.threads().next().is_some() {
+                return Ok(true);
             }
             if are_known {
                 // All wait for a child that has their memory: nobody is there to do what is to be done.
                 std::thread::sleep(SHORT);
             }
-            ensure!(process.is_there(), process.why_ended());
+            ensure!(self.process.is_there(), self.process.why_ended());
             if Instant::now() > until {
-                if are_known {
-                    bail!(
-                        "it waits for a child that was made by vfork, and can't be stopped before that has begun a program, or ended"
-                    );
-                }
-                let held = this.threads.values().filter(|state| state.at.is_none()).count();
-                let (one, are) = if held == 1 { ("one", "is") } else { ("some", "are") };
-                bail!(
-                    "{one} of its threads {are} never where they can be stopped: in the allocator, the loader, or a system call that does not end. Another try may find them elsewhere; `chase record` starts a program under chase"
-                );
+                return Err(self.why_not(are_known));
+            }
+            let is_long = self.since.is_some_and(|since| since.elapsed() > STANDING);
+            let holds = |state: &State| state.at.is_none() && state.looks >= LOOKS;
+            if is_long && self.threads.values().any(holds) {
+                return Ok(false);
             }
         }
+    }
+
+    fn why_not(&self, are_known: bool) -> anyhow::Error {
+        if are_known {
+            return anyhow!(
+                "it waits for a child that was made by vfork, and can't be stopped before that has begun a program, or ended"
+            );
+        }
+        let held = self.threads.values().filter(|state| state.at.is_none()).count();
+        let (one, are) = if held == 1 { ("one", "is") } else { ("some", "are") };
+        anyhow!(
+            "{one} of its threads {are} never where they can be stopped: in the allocator, the loader, or a system call that does not end. Another try may find them elsewhere; `chase record` starts a program under chase"
+        )
+    }
+
+    /// How long threads have stood still.
+    fn stood(&self) -> Duration {
+        self.stood_before + self.since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
     fn seize_new(&mut self) -> anyhow::Result<bool> {

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use chase_format::attachment::PAD_LEN;
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder};
 use libc::user_regs_struct;
@@ -17,15 +18,41 @@ const DEEPEST: usize = 10_000;
 /// A larger table is damaged.
 const LARGEST: u64 = 256 << 20;
 
+/// Where calls return to that the library times: the caller goes on where the pad's frame says. (What tells exceptions so is more than
+/// the unwinder here understands.)
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pads {
+    pub(super) start: u64,
+    pub(super) count: u64,
+    pub(super) frames: u64,
+}
+
+impl Pads {
+    /// Where the caller goes on of what returns to `at`, which may be in a pad; so may that be.
+    fn caller(self, mut at: u64, memory: &Memory) -> u64 {
+        for _ in 0..DEEPEST {
+            let number = at.wrapping_sub(self.start) / PAD_LEN;
+            if at < self.start || number >= self.count {
+                break;
+            }
+            let Some([caller]) = memory.words(self.frames + number * PAD_LEN) else { break };
+            at = caller;
+        }
+        at
+    }
+}
+
 /// The tables of all objects of a process.
 pub(super) struct Tables {
     unwinder: UnwinderX86_64<Vec<u8>>,
     covered: Vec<Range<u64>>,
+    /// Of the library, if it is there.
+    pads: Option<Pads>,
 }
 
 impl Tables {
-    pub(super) fn new(objects: &[Object], memory: &Memory) -> Self {
-        let mut this = Self { unwinder: UnwinderX86_64::new(), covered: Vec::new() };
+    pub(super) fn new(objects: &[Object], pads: Option<Pads>, memory: &Memory) -> Self {
+        let mut this = Self { unwinder: UnwinderX86_64::new(), covered: Vec::new(), pads };
         for object in objects {
             if let Some(module) = module(object, memory) {
                 this.unwinder.add_module(module);
@@ -43,18 +70,21 @@ impl Tables {
     ) -> Option<Vec<u64>> {
         let mut cache = CacheX86_64::<_>::new();
         let mut read = |at| memory.words::<1>(at).map(|[word]| word).ok_or(());
-        let own = UnwindRegsX86_64::new(registers.rip, registers.rsp, registers.rbp);
-        let mut frames = self.unwinder.iter_frames(registers.rip, own, &mut cache, &mut read);
+        let mut own = UnwindRegsX86_64::new(registers.rip, registers.rsp, registers.rbp);
+        let mut frame = FrameAddress::from_instruction_pointer(registers.rip);
         let mut returns = Vec::new();
-        while let Some(frame) = frames.next().ok()? {
+        loop {
             // (Beyond the tables, a guess would be made.)
             let at = frame.address_for_lookup();
             if !self.covered.iter().any(|range| range.contains(&at)) || returns.len() > DEEPEST {
                 return None;
             }
-            if let FrameAddress::ReturnAddress(at) = frame {
-                returns.push(at.into());
-            }
+            let unwound = self.unwinder.unwind_frame(frame, &mut own, &mut cache, &mut read);
+            let Some(caller) = unwound.ok()? else { break };
+            let caller = self.pads.map_or(caller, |pads| pads.caller(caller, memory));
+            own.set_ip(caller);
+            returns.push(caller);
+            frame = FrameAddress::from_return_address(caller)?;
         }
         Some(returns)
     }
@@ -85,6 +115,7 @@ fn module(object: &Object, memory: &Memory) -> Option<Module<Vec<u8>>> {
 
 #[cfg(test)]
 mod tests {
+    use std::hint::black_box;
     use std::process::Command;
 
     use super::super::objects;
@@ -111,7 +142,7 @@ mod tests {
         let registers = thread.registers().expect("it has stopped");
         let memory = Memory::open(pid).expect("our child's");
         let objects = objects::loaded(pid, &memory);
-        let returns = Tables::new(&objects, &memory).returns(&registers, &memory);
+        let returns = Tables::new(&objects, None, &memory).returns(&registers, &memory);
         child.kill().expect("our child");
         let _ = child.wait();
         let returns = returns.expect("each function has tables");
@@ -123,5 +154,24 @@ mod tests {
         let names: Vec<bool> = returns.iter().map(|at| is_in("/sleep", at)).collect();
         assert!(returns.len() >= 4 && names.ends_with(&[true]), "{returns:x?} {names:?}");
         assert!(names.iter().any(|is_own| !is_own), "{returns:x?}");
+    }
+
+    #[test]
+    fn behind_a_pad_is_the_caller_that_its_frame_names() {
+        const START: u64 = 0x10_0000;
+        let mut frames = [[0u64; PAD_LEN as usize / 8]; 3];
+        let memory = Memory::open(std::process::id() as i32).expect("our own");
+        let pads = Pads { start: START, count: 3, frames: frames.as_ptr().addr() as u64 };
+        frames[0][0] = 0x4711;
+        frames[2][0] = START + 6;
+        black_box(&frames);
+        // Two calls returned there one after the other, by a tail call.
+        assert_eq!(pads.caller(START + 2 * PAD_LEN + 6, &memory), 0x4711);
+        assert_eq!(pads.caller(START + 3 * PAD_LEN, &memory), START + 3 * PAD_LEN);
+        assert_eq!(pads.caller(START - 1, &memory), START - 1);
+        // Damaged, it leads nowhere.
+        frames[0][0] = START + 2 * PAD_LEN;
+        black_box(&frames);
+        assert!((START..START + 3 * PAD_LEN).contains(&pads.caller(START, &memory)));
     }
 }

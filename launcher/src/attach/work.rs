@@ -127,9 +127,9 @@ impl<'a> Prepared<'a> {
         let program = std::fs::read_link(format!("/proc/{}/exe", process.pid)).unwrap_or_default();
         let program = objects.iter().find(|object| program == Path::new(&object.path));
         let program = program.map_or(0..0, |object| object.range.clone());
-        let rests = attachment.and_then(|at| Attachment::read(&memory, at).ok()).map(|it| it.rests);
-        let range = rests.map_or(0..0, |rests| rests.range());
-        let places = Places::new(&objects, libc, &program, range, &memory)?;
+        let shown = attachment.and_then(|at| Attachment::read(&memory, at).ok());
+        let places = Places::new(&objects, libc, &program, shown.as_ref(), &memory)?;
+        let rests = shown.map(|it| it.rests);
         Ok(Self { process, memory, places, functions, attachment, rests, program })
     }
 
@@ -155,13 +155,13 @@ impl<'a> Prepared<'a> {
             .filter(|at| at.place == Where::Waits || !self.is_in_program(at))
             .count();
         let caller = self.choose(&stopped)?;
-        let since = stopped.since;
+        let (since, before) = (stopped.since, stopped.stood_before);
         let said = self.with_caller(caller, task, stopped, (threads, under_way))?;
         Ok(Done {
             said,
             threads,
             under_way,
-            stopped: since.map_or(Duration::ZERO, |since| since.elapsed()),
+            stopped: before + since.map_or(Duration::ZERO, |since| since.elapsed()),
         })
     }
 

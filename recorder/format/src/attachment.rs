@@ -49,7 +49,16 @@ pub struct Attachment<Function, Address, Half, Word> {
     pub rest_of_buffers: Address,
     /// End of that code, which begins with [`Attachment::rest_of_buffer`].
     pub rest_end: Address,
+    /// The landing pads, to which calls return that are timed.
+    pub pads: Address,
+    /// How many there are.
+    pub pad_count: u64,
+    /// The frames, one for each pad, each beginning with where the caller goes on.
+    pub frames: Address,
 }
+
+/// Length of a pad and of its frame, bytes.
+pub const PAD_LEN: u64 = 64;
 
 /// An attachment as the launcher reads it.
 pub type Shown = Attachment<u64, u64, u32, u64>;
@@ -95,7 +104,7 @@ mod tests {
     fn places_stay() {
         assert_eq!((offset_of!(Shown, mode), offset_of!(Shown, attach)), (12, 16));
         assert_eq!((offset_of!(Shown, detach), offset_of!(Shown, words)), (24, 48));
-        assert_eq!((size_of::<Shown>(), size_of::<Order>()), (96, 136));
+        assert_eq!((size_of::<Shown>(), size_of::<Order>()), (120, 136));
         assert_eq!(size_of::<StoppedThread<u64>>(), 16);
     }
 }
