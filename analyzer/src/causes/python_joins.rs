@@ -7,17 +7,19 @@
 
 use std::collections::{HashMap, HashSet};
 
-use chase_recorder::syscalls::{CauseRow as Recorded, WAKER_THREAD};
+use chase_recorder::syscalls::{CauseRow as Recorded, NO_CAUSE, WAKER_THREAD};
 
 use crate::common_time::CommonTime;
 use crate::image::Image;
+use crate::spans::{Span, common_ns};
 
 /// The function of CPython that releases a lock, and those of the program's locks, into which it may be inlined.
 const RELEASES: &str = "PyThread_release_lock";
 const OF_PROGRAM: &[&str] = &["lock_PyThread_release_lock", "lock_release", "rlock_release"];
-/// After the lock is released, a thread hardly runs: most end within this time.
+/// After the lock is released, a thread hardly runs: most end within this time, not counting that in which it is held up: others have the
+/// processor, or the interpreter's lock.
 const MOST_END_WITHIN_NS: u64 = 1_000_000;
-/// The others, from which another thread or the host of a virtual machine took the processor, end within this time.
+/// The others, which are held up where nobody sees it, as by the host of a virtual machine, end within this time.
 const ENDS_WITHIN_NS: u64 = 50_000_000;
 
 /// What is known of a process.
@@ -65,20 +67,42 @@ pub(super) fn find(
         (wakers.values().all(|&waits| waits == 1) && is_once()).then_some(site)
     };
     let places: HashSet<u64> = by_place.into_iter().filter_map(releases_once).collect();
+    let since = |ns: u64| time.of_monotonic(image, ns).0.saturating_sub(start);
+    let mut held_up: HashMap<u32, Vec<Span>> = HashMap::new();
+    for long in file.blocked() {
+        let row = causes.get(long.cause as usize).filter(|row| row.tid == long.tid);
+        // Waits for the interpreter's lock, or for another thread to take it, are by a condition.
+        let is_for_interpreter = |row: &Recorded| {
+            run.symbol(process, row).is_some_and(|symbol| symbol.starts_with("pthread_cond_"))
+        };
+        let from = match row {
+            Some(row) if is_for_interpreter(row) => long.begin_ns,
+            Some(_) if long.woken_ns != 0 => long.woken_ns,
+            None if long.cause == NO_CAUSE => long.begin_ns,
+            _ => continue,
+        };
+        held_up.entry(long.tid).or_default().push((since(from), since(long.end_ns)));
+    }
+    held_up.values_mut().for_each(|spans| spans.sort_unstable());
     let mut released: HashMap<u64, Vec<(Join, u64)>> = HashMap::new();
     for long in file.blocked() {
         let row = causes.get(long.cause as usize).filter(|row| row.tid == long.tid);
         let row = row.filter(|row| places.contains(&row.waker_site) && in_semaphore(row));
         let Some(row) = row.filter(|_| long.woken_ns != 0) else { continue };
-        let woken_ns = time.of_monotonic(image, long.woken_ns).0.saturating_sub(start);
-        let end_ns = run.end_ns(process, row.waker);
-        let left_ns = end_ns.and_then(|end| end.checked_sub(woken_ns)).unwrap_or(u64::MAX);
+        let woken_ns = since(long.woken_ns);
+        let left_ns = match run.end_ns(process, row.waker) {
+            Some(end) if end >= woken_ns => {
+                let spans = held_up.get(&row.waker).map_or(&[][..], Vec::as_slice);
+                (end - woken_ns).saturating_sub(common_ns(spans, (woken_ns, end)))
+            }
+            _ => u64::MAX,
+        };
         released.entry(row.waker_site).or_default().push((join(row), left_ns));
     }
     released.into_values().flat_map(ending).collect()
 }
 
-/// Returns the joins among what was released at one place, each with what was left of the thread's life, in ns: all whose threads ended
+/// Returns the joins among what was released at one place, each with what was left for the thread to do, in ns: all whose threads ended
 /// soon, where most did so at once.
 fn ending(released: Vec<(Join, u64)>) -> Vec<Join> {
     let within = |most_ns| released.iter().filter(move |(_, left_ns)| *left_ns <= most_ns);
