@@ -21,6 +21,7 @@ planted! {
     a_convoy_in_python: "convoy.py",
     a_slow_consumer: "slow_consumer.c",
     a_slow_producer: "slow_producer.c",
+    a_slow_producer_of_small_things: "short_hand_overs.c",
     a_slow_producer_of_many: "slow_source.c",
     a_slow_middle_stage: "middle_stage.c",
     a_slow_writer_to_a_pipe: "slow_pipe.c",

@@ -163,6 +163,11 @@ fn of_conditions() {
 }
 
 #[test]
+fn of_semaphores_that_are_waited_for_shortly() {
+    compare("short_hand_overs.c");
+}
+
+#[test]
 fn of_pipes_between_programs() {
     compare("slow_filter.sh");
 }

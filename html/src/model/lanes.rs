@@ -308,7 +308,11 @@ impl Filling<'_> {
     fn call(&self, from: u64, to: u64, call: Option<&TimedCall>) -> Span {
         // What is not known to wait may be busy; what is known not to have waited is.
         let has_waited = |call: &&TimedCall| self.waited_in.contains(&call.api);
-        let known = |call: &TimedCall| self.analysis.apis.get(call.api as usize)?.waits_for;
+        // The name tells that it waits; what for, the tables know better, as for a semaphore that is no lock.
+        let known = |call: &TimedCall| {
+            self.analysis.apis.get(call.api as usize)?.waits_for?;
+            Some(self.analysis.waits_for(Some(call.api), self.lane.thread as u32))
+        };
         let waits_for = call.filter(has_waited).and_then(known);
         Span {
             from_ns: from as f64,
