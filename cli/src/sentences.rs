@@ -5,6 +5,7 @@ mod called_back;
 mod command;
 mod ends;
 mod locks;
+mod number;
 mod stages;
 mod starts;
 mod uses;
@@ -23,6 +24,7 @@ use crate::terminal::{count, elapsed, percent, plural};
 use crate::uneven;
 pub(crate) use called_back::function as called_back;
 pub(crate) use command::{command, view_command};
+use number::{agreeing, is_plural};
 pub(crate) use starts::started_at;
 
 /// What stands for code outside of library calls.
@@ -59,6 +61,7 @@ pub(crate) fn sentence(report: &Report, finding: &Finding) -> Sentence {
         | FindingKind::SubGroups { .. } => None,
         _ => Some(saves(finding, &evidence)),
     };
+    let claim = agreeing(claim, &group(report, finding).label);
     Sentence { claim, evidence, gain }
 }
 
@@ -259,18 +262,20 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
         FindingKind::DelayedAcknowledgements { waits, median_ns, all_ns, sends } => (
             format!("{} waits for acknowledgements that the other end delays", group.label),
             format!(
-                ": {} of about {}, {} together{}. It sends {} pieces, by {api}; one that follows another is held back until that is acknowledged (Nagle's algorithm). To send them in one call, or to set TCP_NODELAY, avoids that",
+                ": {} of about {}, {} together{}. {} {} pieces, by {api}; one that follows another is held back until that is acknowledged (Nagle's algorithm). To send them in one call, or to set TCP_NODELAY, avoids that",
                 plural(*waits, "wait"),
                 elapsed(median_ns.0),
                 elapsed(all_ns.0),
                 finding.blame.as_ref().map_or_else(String::new, |blame| for_what(report, blame)),
+                if is_plural(&group.label) { "They send" } else { "It sends" },
                 count(*sends),
             ),
         ),
         FindingKind::Polling { waits, mean_ns, per_second } => (
             format!("{} polls", group.label),
             format!(
-                ": it waits for {} at a time, {per_second:.0} times a second ({} in all), in {api}{}. To be told would cost nothing",
+                ": {} for {} at a time, {per_second:.0} times a second ({} in all), in {api}{}. To be told would cost nothing",
+                if is_plural(&group.label) { "they wait" } else { "it waits" },
                 elapsed(mean_ns.round() as u64),
                 count(*waits),
                 at(report, finding),
@@ -407,7 +412,7 @@ fn too(report: &Report, others: &[u32]) -> String {
     let label = |&group: &u32| report.groups().rows[group as usize].label.clone();
     match others {
         [] => String::new(),
-        [one] => format!("; {} waits for it, too", label(one)),
+        [one] => format!("; {}, too", agreeing(label(one) + " waits for it", &label(one))),
         _ => {
             let labels: Vec<String> = others.iter().map(label).collect();
             format!("; {} wait for it, too", labels.join(" and "))

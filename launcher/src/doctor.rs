@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Context;
 use chase_format::session::SAMPLES;
+use tempfile::TempDir;
 
 use crate::config_file::ConfigFile;
 use crate::{parts, print};
@@ -44,12 +45,32 @@ fn system() -> (&'static str, String) {
     ("ok", format!("Linux {}, {}, x86-64", release.trim(), glibc.unwrap_or("glibc")))
 }
 
+/// A directory to try things in, in the first place that takes one.
+fn scratch() -> anyhow::Result<TempDir> {
+    let places = [std::env::temp_dir(), ".".into(), "/tmp".into(), "/dev/shm".into()];
+    scratch_in(&places)
+}
+
+fn scratch_in(places: &[PathBuf]) -> anyhow::Result<TempDir> {
+    let mut whys = Vec::new();
+    for place in places {
+        let made = std::path::absolute(place)
+            .and_then(|place| tempfile::Builder::new().prefix(".chase").tempdir_in(place));
+        match made {
+            Ok(scratch) => return Ok(scratch),
+            // (What tempfile says has the path, too.)
+            Err(error) => whys.push(error.to_string()),
+        }
+    }
+    anyhow::bail!("it could not be tried, as no directory takes files: {}", whys.join("; "))
+}
+
 /// Records a program that does nothing.
 fn library() -> Result<String, String> {
     let library = parts::library().map_err(|error| format!("{error:#}"))?;
     let shown = library.display();
     let tried = || -> anyhow::Result<bool> {
-        let scratch = tempfile::TempDir::new().context("no temporary directory")?;
+        let scratch = scratch()?;
         let mut command = Command::new(TRIAL);
         command.env("LD_PRELOAD", &library).env("CHASE_OUTPUT", scratch.path());
         command.env("CHASE_SYSCALLS", "off").env("CHASE_VERBOSE", "1").env_remove("CHASE_FOLLOW");
@@ -77,7 +98,7 @@ pub(crate) fn companion() -> Vec<(&'static str, String)> {
         Err(error) => return vec![("no", format!("{ALL}: {error:#}"))],
     };
     let tried = || -> anyhow::Result<String> {
-        let scratch = tempfile::TempDir::new().context("no temporary directory")?;
+        let scratch = scratch()?;
         let mut command = Command::new(&program);
         command.args(["--patience", "0", "--output"]).arg(scratch.path());
         let output = command.env_remove("CHASE_SAMPLE").stdin(Stdio::null()).output()?;
@@ -180,7 +201,17 @@ fn place() -> (&'static str, String) {
 mod tests {
     use std::path::Path;
 
-    use super::explained;
+    use super::{explained, scratch_in};
+
+    #[test]
+    fn things_are_tried_where_there_is_a_place() {
+        let place = tempfile::TempDir::new().expect("a directory");
+        let found = scratch_in(&["/proc".into(), "/nonexistent".into(), place.path().to_owned()]);
+        assert!(found.expect("a directory").path().starts_with(place.path()));
+        let why = scratch_in(&["/proc".into(), "/nonexistent".into()]).expect_err("none");
+        let why = why.to_string();
+        assert!(why.contains("/proc/") && why.contains("/nonexistent/"), "{why}");
+    }
 
     #[test]
     fn what_works_and_what_does_not_are_rows_of_their_own() {

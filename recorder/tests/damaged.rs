@@ -70,7 +70,7 @@ fn foreign_bytes_are_named() {
     for error in [&Error::NeverBegun, &empty] {
         assert!(error.to_string().contains("free space"), "{error}");
     }
-    assert_eq!(empty, Error::TooShort { len: 0, expected: size_of::<Header>() });
+    assert_eq!(empty, Error::NoBytes);
     let cut = &sample().build()[..200];
     assert_eq!(
         Recording::parse(cut).unwrap_err(),

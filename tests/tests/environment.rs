@@ -86,4 +86,8 @@ fn chase_timing_that_is_not_known_is_told() {
     let said = |trial: &Trial| String::from_utf8_lossy(&trial.hooked().stderr).into_owned();
     assert!(said(&trial).contains("CHASE_TIMING must be"), "{}", said(&trial));
     assert!(!said(&values().hooked_env("CHASE_TIMING", "")).contains("CHASE_TIMING"));
+    let trial = values().hooked_env("CHASE_SAMPLE", "zzz").hooked_env("CHASE_LIBS", ",,");
+    let text = said(&trial);
+    assert!(text.contains("CHASE_SAMPLE must be") && text.contains("CHASE_LIBS"), "{text}");
+    Recording::load(&trial.output()).only().expect(&[(TRAP, "trap_swap", 10)]);
 }

@@ -46,6 +46,16 @@ impl Verdict<'_> {
         if of_one && limit.unit != Unit::Count {
             text.push_str(" (a single run on a side: how much runs differ is not known)");
         }
+        match (self.before, self.runs) {
+            (None, (_, 0 | 1)) | (Some(_), (0 | 1, 0 | 1)) => {}
+            (None, (_, runs)) => text.push_str(&format!(" (the mean of {runs} runs)")),
+            (Some(_), (1, runs) | (runs, 1)) => {
+                text.push_str(&format!(" (by the mean of the other side's {runs} runs)"));
+            }
+            (Some(_), (before, after)) => {
+                text.push_str(&format!(" (by the means of {before} and of {after} runs)"));
+            }
+        }
         if self.unwatched > 0 {
             let processes = plural(self.unwatched as u64, "unwatched process");
             let are = if self.unwatched == 1 { "is" } else { "are" };

@@ -50,6 +50,7 @@ pub(crate) struct Table {
     columns: Vec<(String, Align)>,
     rows: Vec<Vec<Cell>>,
     droppable: Vec<String>,
+    droppable_at_last: Vec<String>,
     hidden: Vec<String>,
 }
 
@@ -62,7 +63,13 @@ impl Table {
     pub(crate) fn with_columns<'h>(columns: impl IntoIterator<Item = (&'h str, Align)>) -> Self {
         let columns = columns.into_iter().map(|(heading, align)| (heading.to_owned(), align));
         let columns = columns.collect();
-        Self { columns, rows: Vec::new(), droppable: Vec::new(), hidden: Vec::new() }
+        Self {
+            columns,
+            rows: Vec::new(),
+            droppable: Vec::new(),
+            droppable_at_last: Vec::new(),
+            hidden: Vec::new(),
+        }
     }
 
     /// Columns that may be left out on a narrow terminal, the first one first.
@@ -73,6 +80,15 @@ impl Table {
     /// The same for columns that are not known beforehand.
     pub(crate) fn may_drop_any<'h>(mut self, headings: impl IntoIterator<Item = &'h str>) -> Self {
         self.droppable = headings.into_iter().map(str::to_owned).collect();
+        self
+    }
+
+    /// Columns that may be left out where names have given what they can, too: for where longer lines would be cut.
+    pub(crate) fn may_drop_at_last<'h>(
+        mut self,
+        headings: impl IntoIterator<Item = &'h str>,
+    ) -> Self {
+        self.droppable_at_last = headings.into_iter().map(str::to_owned).collect();
         self
     }
 
@@ -104,20 +120,23 @@ impl Table {
         let is_shown = |column: &usize| !self.hidden.contains(&self.columns[*column].0);
         let mut columns: Vec<usize> = (0..self.columns.len()).filter(is_shown).collect();
         let mut dropped = Vec::new();
-        let mut widths = self.widths(&lines, &columns, terminal.width, MIN_NAME);
-        for heading in &self.droppable {
-            if terminal.width.is_none_or(|limit| total(&widths) <= limit) {
+        let mut widths = Vec::new();
+        let fits = |widths: &[usize]| terminal.width.is_none_or(|limit| total(widths) <= limit);
+        for (droppable, least) in
+            [(&self.droppable, MIN_NAME), (&self.droppable_at_last, LEAST_NAME)]
+        {
+            widths = self.widths(&lines, &columns, terminal.width, least);
+            for heading in droppable.iter().filter(|heading| !self.hidden.contains(heading)) {
+                if fits(&widths) {
+                    break;
+                }
+                columns.retain(|&column| self.columns[column].0 != *heading);
+                dropped.push(heading.as_str());
+                widths = self.widths(&lines, &columns, terminal.width, least);
+            }
+            if fits(&widths) {
                 break;
             }
-            if self.hidden.contains(heading) {
-                continue;
-            }
-            columns.retain(|&column| self.columns[column].0 != *heading);
-            dropped.push(heading.as_str());
-            widths = self.widths(&lines, &columns, terminal.width, MIN_NAME);
-        }
-        if terminal.width.is_some_and(|limit| total(&widths) > limit) {
-            widths = self.widths(&lines, &columns, terminal.width, LEAST_NAME);
         }
         let mut out = String::new();
         for cells in lines {
@@ -259,6 +278,15 @@ a\\x1b[2J
 ";
         assert_eq!(table.render(Terminal { width: Some(17), colour: false }), expected);
         assert!(!table.render(Terminal { width: Some(30), colour: false }).contains("no room"));
+    }
+
+    #[test]
+    fn numbers_give_way_at_last() {
+        let table = table().may_drop_at_last(["self"]);
+        let at = |width| table.render(Terminal { width: Some(width), colour: false });
+        assert!(at(16).contains("liba…o.1  29.4 %"), "{}", at(16));
+        assert!(at(15).ends_with("(no room for: self)\n"), "{}", at(15));
+        assert!(at(15).contains("libalph…ta.so.1\n"), "{}", at(15));
     }
 
     #[test]

@@ -98,7 +98,7 @@ impl Listing {
         cpu.or(named).unwrap_or(0)
     }
 
-    /// As lines: the heading, then the rows. `sorted` is marked.
+    /// As lines: the heading, then the rows, and what there was no room for. `sorted` is marked.
     pub(super) fn lines(&self, terminal: Terminal, sorted: Option<(usize, bool)>) -> Vec<String> {
         let headings = self.columns.iter().enumerate().map(|(number, column)| {
             let mark = match sorted {
@@ -114,11 +114,21 @@ impl Listing {
             (format!("{}{mark}", column.heading), column.align)
         });
         let headings: Vec<(String, Align)> = headings.collect();
-        let of_little_use = self.columns.iter().zip(&headings).rev();
-        let of_little_use = of_little_use.filter(|(column, _)| column.droppable);
+        let is_sorted_by = |number: &usize| sorted.is_some_and(|(at, _)| at == *number);
+        let (used, unused): (Vec<usize>, Vec<usize>) =
+            (0..self.columns.len()).rev().partition(is_sorted_by);
+        let of_little_use = unused.iter().filter(|&&number| self.columns[number].droppable);
+        // What it is sorted by goes last.
+        let numbers = unused.iter().chain(&used);
+        let numbers = numbers.filter(|&&number| {
+            let column = self.columns[number];
+            column.align == Align::Number && !column.droppable
+        });
+        let heading = |number: &usize| &*headings[*number].0;
         let columns = headings.iter().map(|(heading, align)| (&**heading, *align));
         let mut table = Table::with_columns(columns)
-            .may_drop_any(of_little_use.map(|(_, (heading, _))| &**heading));
+            .may_drop_any(of_little_use.map(heading))
+            .may_drop_at_last(numbers.map(heading));
         for row in &self.rows {
             let look = if row.is_last { Look::Faint } else { Look::Plain };
             let cell = |figure: &Figure| Cell::new(&figure.text, look);

@@ -6,6 +6,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Paragraph};
+use unicode_width::UnicodeWidthStr;
 
 use super::head;
 use super::listing::Listing;
@@ -245,8 +246,12 @@ impl Screen {
         ])
         .areas(frame.area());
         let bold = Style::new().add_modifier(Modifier::BOLD);
-        frame.render_widget(Line::styled(head::run(look), bold), head);
-        frame.render_widget(Line::raw(self.sums(look)), sums);
+        let columns = usize::from(frame.area().width);
+        let paused = if self.is_paused { "  [paused]" } else { "" };
+        let run = whole_parts(&head::run(look), columns.saturating_sub(paused.len()));
+        frame.render_widget(Line::styled(run + paused, bold), head);
+        let all = head::sums(self.figures(look), look.processors);
+        frame.render_widget(Line::raw(whole_parts(&all, columns)), sums);
         frame.render_widget(self.tabs(), tabs);
         let (listing, sort) = self.listing(look);
         let terminal = Terminal { width: Some(usize::from(rows.width)), colour: false };
@@ -275,18 +280,11 @@ impl Screen {
             false => Line::raw(text.clone()),
         };
         frame.render_widget(Paragraph::new(shown.map(line).collect::<Vec<_>>()), rows);
-        frame.render_widget(Line::raw(self.bottom(look)), keys);
+        let no_room = lines.get(1 + listing.rows.len());
+        frame.render_widget(Line::raw(self.bottom(look, no_room)), keys);
         if self.has_help {
             self.help(frame);
         }
-    }
-
-    fn sums(&self, look: &Look) -> String {
-        let mut text = head::sums(self.figures(look), look.processors);
-        if self.is_paused {
-            text.push_str("  [paused]");
-        }
-        text
     }
 
     /// The tables' names, or where one is.
@@ -325,7 +323,7 @@ impl Screen {
         }
     }
 
-    fn bottom(&self, look: &Look) -> String {
+    fn bottom(&self, look: &Look, no_room: Option<&String>) -> String {
         if self.is_typing {
             return format!("/{}_   Enter keeps it, Esc forgets it", clean(&self.filter));
         }
@@ -333,7 +331,7 @@ impl Screen {
             Some(trouble) => Some(clean(trouble).into_owned()),
             None if !look.is_running => Some("it has ended: this is the last picture".to_owned()),
             None if !self.filter.is_empty() => Some(format!("only '{}'", clean(&self.filter))),
-            None => None,
+            None => no_room.cloned(),
         };
         match said {
             Some(said) => format!("{said} - q quit, ? help"),
@@ -351,6 +349,17 @@ impl Screen {
     }
 }
 
+/// What of a line's parts there is room for: a number that is cut would read as another.
+fn whole_parts(line: &str, columns: usize) -> String {
+    let up_to = |gap: &str, columns: usize| {
+        let ends = line.match_indices(gap).map(|(at, _)| at).chain([line.len()]);
+        ends.map(|end| &line[..end]).take_while(|part| part.width() <= columns).last()
+    };
+    // Or else of its words.
+    let words = || format!("{} …", up_to(" ", columns.saturating_sub(2)).unwrap_or_default());
+    up_to("  ", columns).map_or_else(words, str::to_owned)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -360,5 +369,15 @@ mod tests {
         for line in HELP.iter().chain([&KEYS]) {
             assert!(line.chars().count() <= 80, "{line}");
         }
+    }
+
+    #[test]
+    fn parts_are_shown_whole() {
+        let line = "server  pid 4711  runs for 600 ms";
+        assert_eq!(whole_parts(line, 40), line);
+        assert_eq!(whole_parts(line, 32), "server  pid 4711");
+        assert_eq!(whole_parts(line, 15), "server");
+        assert_eq!(whole_parts(line, 5), " …");
+        assert_eq!(whole_parts("Last 0.4 s: busy 263 %  0.37 waiting", 20), "Last 0.4 s: busy …");
     }
 }

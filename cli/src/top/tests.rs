@@ -84,13 +84,17 @@ fn seen(is_running: bool, with_syscalls: bool) -> Look {
 
 /// The screen after some keys.
 fn screen(keys: &str, look: &Look) -> String {
+    screen_of(80, keys, look)
+}
+
+fn screen_of(columns: u16, keys: &str, look: &Look) -> String {
     let mut screen = Screen::new(TopTable::Libraries);
-    let mut terminal = Drawn::new(TestBackend::new(80, LINES)).expect("a terminal");
+    let mut terminal = Drawn::new(TestBackend::new(columns, LINES)).expect("a terminal");
     let mut draw = |screen: &mut Screen| {
         terminal.draw(|frame| screen.draw(frame, look)).expect("drawn");
         let buffer = terminal.backend().buffer();
         let line = |row: u16| {
-            let cells = (0..80).map(|column| buffer[(column, row)].symbol().to_owned());
+            let cells = (0..columns).map(|column| buffer[(column, row)].symbol().to_owned());
             format!("{}\n", cells.collect::<String>().trim_end())
         };
         (0..LINES).map(line).collect::<String>()
@@ -190,6 +194,28 @@ fn small_terminals() {
             terminal.draw(|frame| screen.draw(frame, &look)).expect("drawn");
         }
     }
+}
+
+/// A number that is cut would read as another.
+#[test]
+fn numbers_are_whole_or_not_there() {
+    let look = seen(true, true);
+    for keys in ["1", "2", "3", "4", "5", "6", "2p", "2t"] {
+        let wide = screen_of(200, keys, &look);
+        let known: Vec<&str> = wide.split_whitespace().collect();
+        for columns in 20..80 {
+            let narrow = screen_of(columns, keys, &look);
+            // (The last line has the keys, the third the tables.)
+            let lines = narrow.lines().enumerate().filter(|(at, _)| ![2, 19].contains(at));
+            let words = lines.flat_map(|(_, line)| line.split_whitespace());
+            for word in words.filter(|word| word.starts_with(|c: char| c.is_ascii_digit())) {
+                assert!(known.contains(&word), "{word} at {columns}:\n{narrow}");
+            }
+        }
+    }
+    let narrow = screen_of(30, "2", &look);
+    assert!(narrow.contains("pthread…ex_lock  52.5 %   0.37\n"), "{narrow}");
+    assert!(narrow.contains("(no room for: calls/s, Library"), "{narrow}");
 }
 
 #[test]

@@ -132,7 +132,7 @@ fn terms(compared: &Compared) -> Vec<(&'static str, &'static str)> {
     let several = compared.before.runs.len() > 1
         || compared.after.as_ref().is_some_and(|after| after.runs.len() > 1);
     if several {
-        terms.push(("A, B", "the median over the runs of each side"));
+        terms.push(("A, B", "the median over the runs of each side; --fail-if takes means"));
     }
     if compared.comparison.wait_sources.0 != compared.comparison.wait_sources.1 {
         terms.push(("wait", "not compared: one side's is measured, the other's guessed by name"));

@@ -367,6 +367,13 @@ async function layout(page, where) {
     const found = [];
     const page = document.documentElement;
     if (page.scrollWidth > page.clientWidth) found.push(`the page is ${page.scrollWidth} pixels wide`);
+    const closed = [...document.querySelectorAll("details:not([open])")];
+    for (const details of closed) details.open = true;
+    if (page.scrollWidth > page.clientWidth) found.push(`all unfolded, the page is ${page.scrollWidth} pixels wide`);
+    for (const fieldset of document.querySelectorAll(".tools fieldset")) {
+      if (fieldset.scrollWidth > fieldset.clientWidth + 1) found.push(`${fieldset.textContent} needs ${fieldset.scrollWidth} pixels`);
+    }
+    for (const details of closed) details.open = false;
     for (const svg of document.querySelectorAll("figure svg")) {
       const box = svg.getBoundingClientRect();
       if (!box.width) continue;

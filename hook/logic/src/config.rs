@@ -14,6 +14,12 @@ const EVENTS_UNKNOWN: &[u8] =
     64MB, first or last, or several of these with commas; what is not known of it is ignored\n";
 const MAX_SIZE_UNKNOWN: &[u8] =
     b"chase: CHASE_MAX_SIZE must be a size like 64MB; the recording has no limit\n";
+const SAMPLE_UNKNOWN: &[u8] =
+    b"chase: CHASE_SAMPLE must be off, or samples per second, from 1 to 10000; it is ignored\n";
+const LIST_UNKNOWN: &[u8] = b"chase: CHASE_LIBS, CHASE_EXCLUDE, CHASE_INTERNAL, CHASE_FOLLOW and \
+    CHASE_THREADS are names with commas between; what names nothing is ignored\n";
+/// As the companion has it.
+const MOST_SAMPLES: u64 = 10_000;
 
 /// What the environment asks for.
 #[derive(Clone, Copy)]
@@ -41,6 +47,10 @@ pub struct Config {
     pub syscalls: Syscalls,
     /// `CHASE_SAMPLE`, which the companion interprets; empty for its default.
     pub sample: &'static [u8],
+    /// Whether its value is unknown.
+    sample_is_unknown: bool,
+    /// Whether a list has commas and no names.
+    list_is_unknown: bool,
     /// `CHASE_ARGUMENTS`: whether arguments that say how much work a call does are recorded.
     pub arguments: bool,
     /// `CHASE_SITES`: whether contexts are told apart by the places of calls, too.
@@ -110,6 +120,8 @@ impl Config {
         timing_is_unknown: false,
         syscalls: Syscalls::Auto,
         sample: b"",
+        sample_is_unknown: false,
+        list_is_unknown: false,
         arguments: true,
         sites: false,
         narrate: false,
@@ -149,15 +161,15 @@ impl Config {
         if let Some(value) = value(b"CHASE_OUTPUT") {
             self.output = value;
         } else if let Some(value) = value(b"CHASE_LIBS") {
-            self.libs = value;
+            self.libs = self.list(value);
         } else if let Some(value) = value(b"CHASE_EXCLUDE") {
-            self.exclude = value;
+            self.exclude = self.list(value);
         } else if let Some(value) = value(b"CHASE_INTERNAL") {
-            self.internal = value;
+            self.internal = self.list(value);
         } else if let Some(value) = value(b"CHASE_FOLLOW") {
-            self.follow = value;
+            self.follow = self.list(value);
         } else if let Some(value) = value(b"CHASE_THREADS") {
-            self.threads = value;
+            self.threads = self.list(value);
         } else if let Some(value) = value(b"CHASE_START_ON") {
             // (Signals are for `chase record`.)
             self.start_on = value.strip_prefix(b"call:").unwrap_or(b"");
@@ -166,7 +178,10 @@ impl Config {
         } else if let Some(value) = value(b"CHASE_SYSCALLS") {
             self.syscalls = Syscalls::read(value);
         } else if let Some(value) = value(b"CHASE_SAMPLE") {
-            self.sample = value;
+            let is_known =
+                matches!(value, b"" | b"off") || matches!(number(value), Some(1..=MOST_SAMPLES));
+            self.sample = if is_known { value } else { b"" };
+            self.sample_is_unknown = !is_known;
         } else if let Some(value) = value(b"CHASE_ARGUMENTS") {
             self.arguments = !matches!(value, b"off" | b"0");
         } else if let Some(value) = value(b"CHASE_SITES") {
@@ -187,12 +202,23 @@ impl Config {
         }
     }
 
+    /// Takes over a list; one that names nothing is none.
+    fn list(&mut self, value: &'static [u8]) -> &'static [u8] {
+        if value.iter().any(|&byte| byte != b',') {
+            return value;
+        }
+        self.list_is_unknown |= !value.is_empty();
+        b""
+    }
+
     /// Returns what is to be said of values that are not known.
     pub fn not_understood(&self) -> impl Iterator<Item = &'static [u8]> {
         let messages = [
             (self.timing_is_unknown, TIMING_UNKNOWN),
             (self.events.is_unknown, EVENTS_UNKNOWN),
             (self.max_size_is_unknown, MAX_SIZE_UNKNOWN),
+            (self.sample_is_unknown, SAMPLE_UNKNOWN),
+            (self.list_is_unknown, LIST_UNKNOWN),
         ];
         messages.into_iter().filter_map(|(is_unknown, message)| is_unknown.then_some(message))
     }
@@ -312,6 +338,13 @@ mod tests {
         assert!(config.not_understood().eq([TIMING_UNKNOWN]));
         let other = read(&[c"CHASE_EVENTS=maybe", c"CHASE_MAX_SIZE=1"]);
         assert!(other.not_understood().eq([EVENTS_UNKNOWN, MAX_SIZE_UNKNOWN]));
+        let lists = read(&[c"CHASE_SAMPLE=zzz", c"CHASE_LIBS=,,", c"CHASE_FOLLOW="]);
+        assert!(lists.not_understood().eq([SAMPLE_UNKNOWN, LIST_UNKNOWN]));
+        assert!(lists.sample.is_empty() && !lists.filters() && lists.follow.is_empty());
+        let known =
+            [c"CHASE_SAMPLE=off", c"CHASE_SAMPLE=10000", c"CHASE_SAMPLE=", c"CHASE_LIBS=,a"];
+        assert_eq!(read(&known).not_understood().count(), 0);
+        assert_eq!(read(&[c"CHASE_SAMPLE=10001"]).not_understood().count(), 1);
         assert_eq!(Config::DEFAULT.not_understood().count(), 0);
         assert!(config.syscalls == Syscalls::Unknown);
         assert_eq!(read(&[c"CHASE_TIMING=count"]).timing, TIMING_COUNT);

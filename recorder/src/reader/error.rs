@@ -22,6 +22,12 @@ pub enum Error {
          writes it ended just then: free space there if it is full, and record again", MAGIC.len()
     )]
     NeverBegun,
+    /// Nothing was ever written.
+    #[error(
+        "it is empty: not a recording, or one that was never begun, since the disk was full, or who \
+         writes it ended just then: free space there if it is full, and record again"
+    )]
+    NoBytes,
     /// Fewer bytes than a header has.
     #[error(
         "cut off in the header: {len} bytes found, at least {expected} expected; \

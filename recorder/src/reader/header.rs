@@ -12,6 +12,9 @@ const X86_64: u32 = 62;
 ///
 /// As [`Recording::parse`](super::Recording::parse).
 pub fn parse_header(bytes: &[u8]) -> Result<Header, Error> {
+    if bytes.is_empty() {
+        return Err(Error::NoBytes);
+    }
     let magic = &bytes[..bytes.len().min(MAGIC.len())];
     if !MAGIC.starts_with(magic) {
         if magic.iter().all(|&byte| byte == 0) {

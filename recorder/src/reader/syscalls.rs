@@ -41,6 +41,9 @@ pub struct SyscallsFile<'a> {
 ///
 /// As [`SyscallsFile::parse`].
 pub fn parse_syscalls_header(bytes: &[u8]) -> Result<SyscallsHeader, Error> {
+    if bytes.is_empty() {
+        return Err(Error::NoBytes);
+    }
     let magic = &bytes[..bytes.len().min(MAGIC.len())];
     if !MAGIC.starts_with(magic) {
         if magic.iter().all(|&byte| byte == 0) {
