@@ -89,5 +89,5 @@ fn object(run: &Run<'_>, process: usize, row: &Recorded, api: u32) -> Object {
         return Object::Unknown;
     }
     let object = run.object(process, row, Some(api));
-    lock_key(&object, process).map_or(Object::Unknown, Object::Word)
+    lock_key(&object, run.process_of(process, row, &object)).map_or(Object::Unknown, Object::Word)
 }
