@@ -7,7 +7,7 @@ use chase_recorder::layout::OWN_CONTEXT_REF;
 use chase_recorder::syscalls::CauseRow as Recorded;
 
 use super::purpose::Taking;
-use super::resolve::FUTEX;
+use super::shared_words::FUTEX;
 use super::{LockKey, NamingPlaces, Run, add, lock_key};
 use crate::analysis::Analysis;
 use crate::blocking::Cause;

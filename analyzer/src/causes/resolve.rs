@@ -10,7 +10,7 @@ use chase_recorder::syscalls::{
 
 use super::purpose::{Seen, is_parked};
 use super::python_joins::{self, Join, Known, join};
-use super::shared_words::SharedWords;
+use super::shared_words::{FUTEX, SharedWords};
 use super::{
     Key, NamingPlaces, PartyKey, PartyKind, PartySums, PathWait, Purpose, Sums, WaitObject, add,
 };
@@ -25,8 +25,6 @@ use crate::rows::ObjectRow;
 use crate::run_start::start;
 use crate::syscalls::Places;
 
-/// `futex(2)`.
-pub(super) const FUTEX: u32 = 202;
 /// Offsets of the words that threads wait on in a `pthread_cond_t`, and in a `pthread_rwlock_t`: two words each, in
 /// an object that is aligned to 8 (glibc since 2.25, `struct_mutex.h` and `bits/thread-shared-types.h`). Who signals a condition may have to
 /// wait until those that an earlier signal has woken are gone (until 2.41), who destroys one, until all are.

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use chase_recorder::syscalls::{CauseRow as Recorded, OBJECT_NAME};
 
-use super::resolve::FUTEX;
 use crate::image::Image;
 
+/// `futex(2)`.
+pub(super) const FUTEX: u32 = 202;
 /// Bit of a futex's operation: no other process waits for it.
 const PRIVATE: u32 = 128;
 
