@@ -7,6 +7,7 @@ mod path_wait;
 mod purpose;
 mod python_joins;
 mod resolve;
+mod shared_words;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -277,7 +278,7 @@ fn parties(of: HashMap<PartyKey, PartySums>, process: usize) -> Vec<Party> {
 /// Which lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LockKey {
-    /// A word of memory: its object and address, and the process where it is in no file.
+    /// A word of memory: its object and address, and the process where it is in no file; the first of those that share it.
     Word(Option<u32>, u64, Option<usize>),
     /// A file that processes lock (`flock`, `fcntl`), by its path.
     File(String),

@@ -8,6 +8,7 @@
 //! and if meanwhile a thread outside of the group waits for one of the pool.
 
 mod awaited;
+mod fed;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -158,6 +159,7 @@ impl Pool<'_> {
         let mut longest = (0, 0);
         let mut alone_spans: Vec<(u32, Span)> = Vec::new();
         let mut waiting: BTreeMap<u32, u64> = BTreeMap::new();
+        let idle_at = self.idle_at();
         let mut all_batches = self.batches();
         // Threads that are started together once, and end one after the other, are told as that; those of a pool end with it.
         if all_batches.iter().filter(|batch| batch.ended > 0).count() < ROUNDS {
@@ -176,7 +178,7 @@ impl Pool<'_> {
             let batches_before = batches;
             let long = batch.alone.iter().filter(|alone| ns(alone.span) >= NOTICED_NS);
             for &Alone { thread, span, parked, shared_before_ns, is_last } in long {
-                if self.is_paced(thread, span) {
+                if self.is_paced(thread, span) || self.feeds(thread, span, &idle_at) {
                     continue;
                 }
                 let held_up_ns = held_up.entry(thread).or_default();

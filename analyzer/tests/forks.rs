@@ -173,3 +173,25 @@ fn all_of_a_pool_work_or_nobody_waits_for_them() {
     assert!(found(&pooled(50, READ, 7), is_uneven).is_none());
     assert!(found(&pooled(50, POLL, 7), is_uneven).is_none());
 }
+
+/// Two forks: one works all the time, the other one mostly waits for a semaphore that `by` posts; and where the first one waits shortly.
+fn fed(by: u32, first_waits: bool) -> Outcome {
+    let parent = Seen { from: 1, to: 199, number: WAIT4, by: Some(PARENT + 1) };
+    let first = Seen { from: 1, to: 4, number: FUTEX, by: Some(PARENT) };
+    let first: &[Seen] = if first_waits { &[first] } else { &[] };
+    let second = Seen { from: 50, to: 199, number: FUTEX, by: Some(by) };
+    outcome(vec![
+        image(PARENT, (200, END_EXIT), "wait", &[parent]),
+        image(PARENT + 1, (200, END_EXIT), "sem_wait", first),
+        image(PARENT + 2, (200, END_EXIT), "sem_wait", &[second]),
+    ])
+}
+
+#[test]
+fn who_feeds_another_process_shares_no_work_with_it() {
+    let outcome = fed(PARENT + 1, false);
+    assert!(found(&outcome, is_uneven).is_none(), "{:#?}", outcome.findings);
+    // Both get their work from the parent; or it is passed on, and the first one waits for more at the same semaphore.
+    assert!(found(&fed(PARENT, false), is_uneven).is_some());
+    assert!(found(&fed(PARENT + 1, true), is_uneven).is_some());
+}

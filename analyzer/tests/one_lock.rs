@@ -4,8 +4,9 @@ mod pool;
 mod process;
 
 use chase_analyzer::recorder::builder::SyscallsBuilder;
+use chase_analyzer::recorder::reader::SyscallsFile;
 use chase_analyzer::recorder::syscalls::{CauseRow, WAKER_THREAD};
-use chase_analyzer::{FindingKind, Purpose};
+use chase_analyzer::{FindingKind, HeldLocks, Image, LockRow, Ns, Purpose, locks};
 use pool::{MS, Outcome, Pool};
 
 const FUTEX: u32 = 202;
@@ -61,6 +62,51 @@ fn a_lock_is_told_once() {
     let [other] = **others else { panic!("{finding:#?}") };
     let members = |group: u32| &*outcome.groups.rows[group as usize].members;
     assert_eq!((members(finding.group), members(other)), (&[1][..], &[2][..]));
+}
+
+/// The locks for which two processes wait, each at an address of its own, with this operation.
+fn locks_of_processes(addresses: [u64; 2], names: [&str; 2], operation: u32) -> Vec<LockRow> {
+    let image = |(pid, (address, name)): (u32, (u64, &str))| -> Image {
+        let mut pool = Pool::new();
+        let main = pool.process.main;
+        pool.process.builder.header.pid = pid;
+        pool.process.builder.thread_mut(main).tid = pid;
+        pool.process.builder.timeline(main).calls(pool.lock, 50 * MS, 10).end();
+        let mut seen = SyscallsBuilder::new(pid);
+        let mut row = CauseRow {
+            context_ref: pool.process.builder.context_refs()[0][1],
+            tid: pid,
+            number: FUTEX,
+            detail: operation,
+            object: address,
+            waits: 10,
+            total_ns: 500 * MS,
+            max_ns: 60 * MS,
+            ..bytemuck::Zeroable::zeroed()
+        };
+        // What it is was not found out at the first wait.
+        seen.cause(row);
+        row.name[..name.len()].copy_from_slice(name.as_bytes());
+        seen.cause(row);
+        let seen = SyscallsFile::parse(seen.build()).expect("a file");
+        pool.process.image().with_syscalls(Some(seen))
+    };
+    let images = [1_000, 2_000].into_iter().zip(addresses.into_iter().zip(names)).map(image);
+    let outcome = pool::outcome(images.collect());
+    locks(&outcome.watched.causes, &outcome.analysis, &HeldLocks::default())
+}
+
+#[test]
+fn processes_share_a_lock_at_whatever_addresses() {
+    let (one, another) = ("shared 1:2+0", "shared 1:2+40");
+    let shared = locks_of_processes([0x1000, 0x2000], [one; 2], 0);
+    let [lock] = &*shared else { panic!("{shared:#?}") };
+    assert_eq!((lock.threads, lock.waits, lock.wait_ns), (2, 40, Ns(2000 * MS)));
+    // Others are one for each, also at the same address.
+    assert_eq!(locks_of_processes([0x1000, 0x2000], [one, another], 0).len(), 2);
+    assert_eq!(locks_of_processes([0x1000; 2], ["", ""], 0).len(), 2);
+    const PRIVATE: u32 = 128;
+    assert_eq!(locks_of_processes([0x1000; 2], ["", ""], PRIVATE).len(), 2);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use chase_analyzer::recorder::syscalls::{CauseRow, WAKER_INTERRUPT, WAKER_THREAD
 use pool::{MS, Outcome, Pool};
 
 const FUTEX: u32 = 202;
+const EPOLL_WAIT: u32 = 232;
 const FDATASYNC: u32 = 75;
 const RECVFROM: u32 = 45;
 const WAIT4: u32 = 61;
@@ -16,10 +17,14 @@ const WAIT4: u32 = 61;
 /// What waits for a thread that works for a second.
 struct Consumers {
     count: usize,
+    /// The system call in which they wait.
+    number: u32,
     waits: u64,
     max_ms: u64,
     /// How long each uses the processor.
     cpu_ms: u64,
+    /// How many threads work.
+    producers: usize,
     /// How often the thread waits for an answer of the first of them.
     answers: u64,
     /// How long the thread waits for nobody of the run, or for the disk.
@@ -30,9 +35,11 @@ struct Consumers {
 
 const PIPE: Consumers = Consumers {
     count: 1,
+    number: FUTEX,
     waits: 60,
     max_ms: 20,
     cpu_ms: 100,
+    producers: 1,
     answers: 0,
     outside: None,
     are_its_own: false,
@@ -46,9 +53,14 @@ fn consumers(count: usize, waits: u64, max_ms: u64) -> Outcome {
 
 fn run(of: &Consumers) -> Outcome {
     let mut pool = Pool::new();
-    let producer = pool.thread("producer", 0x300);
-    pool.call(producer, pool.work, 10 * MS, 100);
-    pool.process.builder.timeline(producer).end();
+    let mut producers = Vec::new();
+    for _ in 0..of.producers {
+        let producer = pool.thread("producer", 0x300);
+        pool.call(producer, pool.work, 10 * MS, 100);
+        pool.process.builder.timeline(producer).end();
+        producers.push(producer);
+    }
+    let producer = producers[0];
     let mut threads = Vec::new();
     pool.workers(of.count, |pool, _, thread| {
         pool.call(thread, pool.condition, 900 * MS / of.waits, of.waits);
@@ -62,7 +74,9 @@ fn run(of: &Consumers) -> Outcome {
     pool.finish_seen(|refs| {
         let mut seen = SyscallsBuilder::new(pid);
         let began_ns = seen.header.began_ns;
-        seen.on_cpu(pid + producer.0, 1000 * MS - of.outside.map_or(0, |(_, ms)| ms * MS));
+        for producer in &producers {
+            seen.on_cpu(pid + producer.0, 1000 * MS - of.outside.map_or(0, |(_, ms)| ms * MS));
+        }
         let wait = |of: ThreadId, by: Option<ThreadId>, number, ms: u64| CauseRow {
             context_ref: refs[of.0 as usize][1],
             tid: pid + of.0,
@@ -79,8 +93,11 @@ fn run(of: &Consumers) -> Outcome {
         };
         for &thread in &threads {
             seen.on_cpu(pid + thread.0, of.cpu_ms * MS);
-            let row = wait(thread, Some(producer), FUTEX, 900);
-            seen.cause(CauseRow { waits: of.waits, max_ns: of.max_ms * MS, ..row });
+            let (count, waits) = (of.producers as u64, of.waits / of.producers as u64);
+            for &producer in &producers {
+                let row = wait(thread, Some(producer), of.number, 900 / count);
+                seen.cause(CauseRow { waits, max_ns: of.max_ms * MS, ..row });
+            }
         }
         if of.answers > 0 {
             let row = wait(producer, Some(threads[0]), FUTEX, 100);
@@ -135,6 +152,20 @@ fn who_hardly_works_is_limited_if_it_gets_one_thing_after_the_other() {
     assert!(is_limited(&run(&Consumers { answers: 5, ..light })));
     // or has been created for it.
     assert!(!is_limited(&run(&Consumers { are_its_own: true, ..light })));
+}
+
+#[test]
+fn an_event_loop_is_limited_by_the_one_thread_that_feeds_it() {
+    let event_loop = Consumers { number: EPOLL_WAIT, ..PIPE };
+    assert!(is_limited(&run(&event_loop)));
+    assert!(is_limited(&run(&Consumers { cpu_ms: 2, ..event_loop })));
+    // A server answers,
+    assert!(!is_limited(&run(&Consumers { answers: 50, ..event_loop })));
+    // has several clients,
+    assert!(!is_limited(&run(&Consumers { producers: 2, ..event_loop })));
+    assert!(is_limited(&run(&Consumers { producers: 2, ..PIPE })));
+    // or has been created to do what is rare.
+    assert!(!is_limited(&run(&Consumers { are_its_own: true, ..event_loop })));
 }
 
 #[test]

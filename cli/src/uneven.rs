@@ -20,10 +20,13 @@ pub(crate) fn in_words(report: &Report, finding: &Finding, who: &str) -> (String
         .map_or_else(String::new, |wait| format!(", in {}", event_loops::waits_at(report, wait)));
     // Threads that are started for each round don't wait for more: they end.
     let have_ended = one.is_some_and(|one| one.wait.is_none());
+    let group = &*report.groups().rows[finding.group as usize].label;
+    let are_forks = group.starts_with("forks of ");
+    let other = if are_forks { "process" } else { "thread" };
     let others = match (parked, have_ended) {
-        (1, true) => "the other thread has ended".to_owned(),
+        (1, true) => format!("the other {other} has ended"),
         (_, true) => format!("the {} others have ended", count(parked as u64)),
-        (1, false) => "the other thread waits for more to do".to_owned(),
+        (1, false) => format!("the other {other} waits for more to do"),
         (_, false) => format!("the {} others wait for more to do", count(parked as u64)),
     };
     let about = if one.is_some_and(|one| one.batches_are_estimate) { "about " } else { "" };
@@ -33,10 +36,8 @@ pub(crate) fn in_words(report: &Report, finding: &Finding, who: &str) -> (String
     };
     let who = match *finding.threads {
         [_] => who.to_owned(),
-        _ => match &*report.groups().rows[finding.group as usize].label {
-            forks if forks.starts_with("forks of ") => format!("One of the {forks}"),
-            label => format!("One thread of {label}"),
-        },
+        _ if are_forks => format!("One of the {group}"),
+        _ => format!("One thread of {group}"),
     };
     let waiting = &report.groups().rows[waiting as usize].label;
     (

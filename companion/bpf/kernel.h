@@ -44,9 +44,14 @@ struct thread_info {
 	u32 status;
 };
 
+struct super_block {
+	u32 s_dev;
+};
+
 struct inode {
 	unsigned short i_mode;
 	unsigned long i_ino;
+	struct super_block *i_sb;
 };
 
 struct in6_addr {
@@ -90,6 +95,11 @@ struct file {
 	struct inode *f_inode;
 	struct path f_path;
 	void *private_data;
+};
+
+struct vm_area_struct {
+	unsigned long vm_start, vm_flags, vm_pgoff;
+	struct file *vm_file;
 };
 
 struct io_uring {
@@ -179,6 +189,7 @@ static long (*bpf_map_push_elem)(void *map, const void *value, u64 flags) = (voi
 static long (*bpf_map_pop_elem)(void *map, void *value) = (void *)88;
 static long (*bpf_probe_read_user)(void *to, u32 size, const void *from) = (void *)112;
 static long (*bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
+static long (*bpf_find_vma)(struct task_struct *task, u64 address, void *step, void *state, u64 flags) = (void *)180;
 static long (*bpf_loop)(u32 most, void *step, void *state, u64 flags) = (void *)181;
 static long (*bpf_probe_read_user_str)(void *to, u32 size, const void *from) = (void *)114;
 static long (*bpf_probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;

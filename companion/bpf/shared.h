@@ -154,6 +154,17 @@ struct ends {
 	unsigned char local[16], remote[16]; /* for IPv4, the first four */
 };
 
+/* Where the futex is, if not in memory of one process: in a file, wherever processes have mapped that. (Memory without a name that processes
+ * share is a file, too.) */
+struct futex {
+	u64 inode, offset;
+	u32 device;
+	u32 place;
+#define PLACE_UNKNOWN 0
+#define OF_PROCESS 1
+#define IN_FILE 2
+};
+
 struct wait {
 	struct wait_key key;
 	u64 count;
@@ -165,6 +176,7 @@ struct wait {
 	union {
 		char name[48]; /* of the file, without its directory */
 		struct ends ends;    /* of a socket */
+		struct futex futex;  /* if it is one */
 	};
 	char waker_name[16]; /* of the thread that woke it last */
 };

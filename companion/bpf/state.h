@@ -30,6 +30,7 @@ struct state {
 	u64 left_ns;    /* when it was last taken off the CPU; 0: not since it is traced */
 	s64 thread_offset; /* as in the hello; 0 before it */
 	struct wait_key wait; /* what it waits for, and who has woken it */
+	struct futex futex;   /* which one that is, if it is one */
 	u64 woken_ns;         /* when */
 	u64 waited_from, waited_to; /* the latest wait, until it is known whether time ended it; waited_to is 0 where none is */
 	char waker_name[16];

@@ -146,6 +146,7 @@ static __attribute__((noinline)) int note_wait(struct state *state, struct task_
 		add_wait(state, task);
 	wait = &state->wait;
 	__builtin_memset(wait, 0, sizeof(*wait));
+	__builtin_memset(&state->futex, 0, sizeof(state->futex));
 	state->woken_ns = 0;
 	state->handed = 0;
 	state->is_first = 0;
@@ -161,6 +162,8 @@ static __attribute__((noinline)) int note_wait(struct state *state, struct task_
 	if (state->syscall == NR_FUTEX) {
 		wait->object = first;
 		wait->detail = READ(registers, si);
+		if (!(wait->detail & FUTEX_PRIVATE))
+			find_futex(first, &state->futex);
 		note_holder(state, first, wait->detail & FUTEX_COMMAND);
 		state->is_first = is_first(state, first);
 	} else if (waits_for_descriptor(state->syscall) ||
@@ -226,7 +229,9 @@ static __attribute__((noinline)) u32 make_wait(struct state *state, struct task_
 	if (!wait)
 		return WAITS;
 	__builtin_memcpy(&wait->key, &state->wait, sizeof(wait->key));
-	if (wait->key.object && wait->key.syscall != NR_FUTEX) {
+	if (wait->key.syscall == NR_FUTEX) {
+		wait->futex = state->futex;
+	} else if (wait->key.object) {
 		file = file_of(task, wait->key.detail);
 		if (file)
 			describe(wait, file);
@@ -432,7 +437,7 @@ static __attribute__((noinline)) int note_waker(struct state *state)
 		wait->waker_kind = current->pid ? WAKER_KERNEL : WAKER_INTERRUPT;
 		return 0;
 	}
-	if (!can_wake(wait, READ(registers, orig_ax), READ(registers, di), READ(registers, si), current->flags & PF_EXITING) &&
+	if (!can_wake(state, READ(registers, orig_ax), READ(registers, di), READ(registers, si), current->flags & PF_EXITING) &&
 	    !(waker && waker->process == state->process && can_hand_map(wait, READ(registers, orig_ax)))) {
 		wait->waker_kind = WAKER_INTERRUPT;
 		return 0;

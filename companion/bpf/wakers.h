@@ -7,6 +7,57 @@
 #define NR_NANOSLEEP 35
 #define NR_CLOCK_NANOSLEEP 230
 #define FUTEX_COMMAND 0x7f
+#define FUTEX_PRIVATE 0x80
+#define VM_SHARED 0x8
+#define PAGE_BITS 12
+
+struct at {
+	u64 address;
+	struct futex futex;
+};
+
+static long note_futex(struct task_struct *task __attribute__((unused)), struct vm_area_struct *map, struct at *at)
+{
+	struct file *file = READ(map, vm_file);
+	struct inode *inode = READ(file, f_inode);
+
+	at->futex.place = OF_PROCESS;
+	if (!file || !(READ(map, vm_flags) & VM_SHARED))
+		return 0;
+	at->futex.place = IN_FILE;
+	at->futex.inode = READ(inode, i_ino);
+	at->futex.device = READ(READ(inode, i_sb), s_dev);
+	at->futex.offset = at->address - READ(map, vm_start) + ((u64)READ(map, vm_pgoff) << PAGE_BITS);
+	return 0;
+}
+
+/* Where a futex of the running thread's is that other processes may have, too. It stays unknown while the memory map is being changed. */
+static __attribute__((noinline)) int find_futex(u64 address, struct futex *futex)
+{
+	struct at at = { address, {} };
+
+	if (!futex)
+		return 0;
+	bpf_find_vma(bpf_get_current_task_btf(), address, note_futex, &at, 0);
+	*futex = at.futex;
+	return 0;
+}
+
+/* Whether a futex of the running thread's is the one that another thread waits for. Where that can't be told, it is. */
+INLINE int is_same_futex(struct state *waiting, u64 address, u32 operation)
+{
+	struct futex *other = &waiting->futex;
+	struct futex own = {};
+
+	if (address == waiting->wait.object)
+		return 1;
+	if ((operation | waiting->wait.detail) & FUTEX_PRIVATE || other->place == OF_PROCESS)
+		return 0;
+	find_futex(address, &own);
+	if (!own.place || !other->place)
+		return 1;
+	return own.place == other->place && own.inode == other->inode && own.device == other->device && own.offset == other->offset;
+}
 
 /* mmap, mprotect, munmap, brk, mremap, madvise */
 INLINE int maps_memory(s64 syscall)
@@ -28,8 +79,10 @@ INLINE int can_hand_map(struct wait_key *wait, s64 syscall)
 /* Whether a syscall of the running task's can be what ends this wait. An interrupt that comes at that moment finds the same task; but mostly one
  * that does something else. (The kernel's own count of interrupts under way is a variable that a program can't reach on all kernels. And
  * what is sent through the loopback device is received in an interrupt of the sender's.) */
-INLINE int can_wake(struct wait_key *wait, s64 syscall, u64 first, u32 operation, u32 exiting)
+INLINE int can_wake(struct state *waiting, s64 syscall, u64 first, u32 operation, u32 exiting)
 {
+	struct wait_key *wait = &waiting->wait;
+
 	/* Who sleeps is woken by time, or by a signal. */
 	if (wait->syscall == NR_NANOSLEEP || wait->syscall == NR_CLOCK_NANOSLEEP)
 		return syscall == 62 || syscall == 200 || syscall == 234 || syscall == 424;
@@ -41,7 +94,7 @@ INLINE int can_wake(struct wait_key *wait, s64 syscall, u64 first, u32 operation
 			return 0;
 		switch (operation & FUTEX_COMMAND) {
 		case 1: case 7: case 10: /* wake */
-			return first == wait->object;
+			return is_same_futex(waiting, first, operation);
 		case 3: case 4: case 5: case 12: /* two futexes */
 			return 1;
 		}

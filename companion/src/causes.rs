@@ -7,7 +7,7 @@ use chase_format::syscalls::{CauseRow, OBJECT_NAME};
 
 use crate::file::{Place, SyscallsFile};
 use crate::maps::number_of;
-use crate::objects::Objects;
+use crate::objects::{self, Objects};
 use crate::program::Program;
 use crate::shared::{PROCESS_FREE, PROCESSES, Process, WAKER_PROCESS, WAKER_THREAD, Wait};
 
@@ -61,6 +61,9 @@ impl Causes {
                 let objects = self.objects.entry(wait.key.process).or_default();
                 written.name =
                     number_of(process).map_or_else(|_| Vec::new(), |pid| objects.name(pid, &wait));
+            }
+            if written.count == 0 && wait.key.syscall == FUTEX {
+                written.name = objects::futex(&wait);
             }
             // For a process that has ended, all are written: a cause read in the middle of its last change has the
             // new count, but not yet the rest.

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 
-use crate::shared::{Ends, Wait};
+use crate::shared::{Ends, Futex, IN_FILE, Wait};
 
 /// Names of what the descriptors of one process refer to.
 #[derive(Debug, Default)]
@@ -17,6 +17,16 @@ pub struct Objects {
     sockets: HashMap<u64, Vec<u8>>,
     /// How often the list of all sockets was read.
     lists: u32,
+}
+
+/// Returns what names a futex that processes share: `shared DEVICE:INODE+OFFSET`, in hexadecimal; nothing for others.
+pub fn futex(wait: &Wait) -> Vec<u8> {
+    let Futex { inode, offset, device, place } =
+        bytemuck::pod_read_unaligned(&wait.name[..size_of::<Futex>()]);
+    match place {
+        IN_FILE => format!("shared {device:x}:{inode:x}+{offset:x}").into_bytes(),
+        _ => Vec::new(),
+    }
 }
 
 /// The list of all sockets is read at most so often for a process: it may be long.

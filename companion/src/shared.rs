@@ -250,6 +250,23 @@ pub struct WaitKey {
 // SAFETY: plain integers without padding.
 unsafe impl aya::Pod for WaitKey {}
 
+/// Which futex it is.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct Futex {
+    /// The file that is mapped there.
+    pub inode: u64,
+    /// Where it is in the file.
+    pub offset: u64,
+    /// The device of the file, as in the kernel: 20 bits are the minor number.
+    pub device: u32,
+    /// [`IN_FILE`], or else processes don't share it, as far as is known.
+    pub place: u32,
+}
+
+/// [`Futex::place`]: in memory that processes share.
+pub const IN_FILE: u32 = 2;
+
 /// The ends of a socket, if they are internet addresses.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
@@ -286,7 +303,7 @@ pub struct Wait {
     pub mode: u32,
     /// The number of library calls that waited for a futex, and for which one of these waits was the first.
     pub calls: u32,
-    /// Name of the file without its directory, NUL-padded; for a socket, [`Ends`].
+    /// Name of the file without its directory, NUL-padded; for a socket, [`Ends`]; for a futex, [`Futex`].
     pub name: [u8; 48],
     /// Name of the thread that woke it last.
     pub waker_name: [u8; 16],
@@ -325,7 +342,7 @@ pub struct SingleSyscall {
     pub reserved: u32,
     /// What the arguments point to.
     pub texts: [[u8; TEXT]; 2],
-    /// Name of the file without its directory, NUL-padded; for a socket, [`Ends`].
+    /// Name of the file without its directory, NUL-padded; for a socket, [`Ends`]; for a futex, [`Futex`].
     pub name: [u8; 48],
 }
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use chase_companion::shared::{
-    Ends, HELLO, Hello, Interval, PROCESSES, Process, ROWS, Row, Sample, SingleSyscall, Totals,
-    Turn, Turns, WAITS, Wait, WaitKey,
+    Ends, Futex, HELLO, Hello, Interval, PROCESSES, Process, ROWS, Row, Sample, SingleSyscall,
+    Totals, Turn, Turns, WAITS, Wait, WaitKey,
 };
 use chase_format::syscalls::{SyscallRow, WaitRow};
 use chase_tests::need;
@@ -46,11 +46,11 @@ fn both_languages_lay_the_structures_out_alike() {
     let program = directory.path().join("sizes");
     let source = directory.path().join("sizes.c");
     let text = "#include <stddef.h>\n#include <stdio.h>\n#include \"shared_user.h\"\n\
-        int main(void) { printf(\"%zu %zu %zu %zu %zu %zu %zu %zu %zu %zu %zu %zu %zu %zu %zu %zu %zu %u %d %d %d\", sizeof(struct hello), \
+        int main(void) { printf(\"%zu %zu %zu %zu %zu %zu %zu %zu %zu %zu %zu %zu %zu %zu %zu %zu %zu %zu %u %d %d %d\", sizeof(struct hello), \
         offsetof(struct hello, path), sizeof(struct row), offsetof(struct row, errnos), \
         offsetof(struct row, unfinished), sizeof(struct process), offsetof(struct process, path), \
         sizeof(struct totals), sizeof(struct sample), sizeof(struct interval), sizeof(struct wait_key), sizeof(struct wait), \
-         offsetof(struct wait, mode), sizeof(struct ends), sizeof(struct told), sizeof(struct turn), offsetof(struct turns, histogram), HELLO, ROWS, PROCESSES, WAITS); }";
+         offsetof(struct wait, mode), sizeof(struct ends), sizeof(struct futex), sizeof(struct told), sizeof(struct turn), offsetof(struct turns, histogram), HELLO, ROWS, PROCESSES, WAITS); }";
     fs::write(&source, text).expect("written");
     let mut compile = Command::new("cc");
     let compiled = compile.arg("-I").arg(sources()).arg("-o").arg(&program).arg(&source).status();
@@ -71,6 +71,7 @@ fn both_languages_lay_the_structures_out_alike() {
         size_of::<Wait>(),
         offset_of!(Wait, mode),
         size_of::<Ends>(),
+        size_of::<Futex>(),
         size_of::<SingleSyscall>(),
         size_of::<Turn>(),
         offset_of!(Turns, histogram),

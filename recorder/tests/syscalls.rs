@@ -114,8 +114,8 @@ fn foreign_bytes_and_later_versions_are_named() {
     let cut = SyscallsFile::parse(&bytes[..100]).unwrap_err();
     assert_eq!(cut, Error::TooShort { len: 100, expected: size_of::<SyscallsHeader>() });
     let at = offset_of!(SyscallsHeader, reader_min);
-    let later = SyscallsFile::parse(patched(&bytes, at, &3_u32.to_le_bytes())).unwrap_err();
-    assert_eq!(later, Error::LaterSyscalls { version: 2, reader_min: 3 });
+    let later = SyscallsFile::parse(patched(&bytes, at, &4_u32.to_le_bytes())).unwrap_err();
+    assert_eq!(later, Error::LaterSyscalls { version: 3, reader_min: 4 });
     assert!(later.to_string().contains("update chase"), "{later}");
     let at = offset_of!(SyscallsHeader, version);
     let newer = SyscallsFile::parse(patched(&bytes, at, &9_u32.to_le_bytes())).unwrap();

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -290,11 +291,45 @@ static void turns_by_fifo(void)
     run(2, by_descriptor, by_descriptor);
 }
 
+/* Processes that take one lock, which each has at another address. */
+static void between_processes(void)
+{
+    FILE *file = tmpfile();
+    if (!file || ftruncate(fileno(file), 4096))
+        exit(16);
+    for (int process = -1; process < 3; process++) {
+        if (process >= 0 && fork())
+            continue;
+        /* The first place that is free is another one for each. */
+        mmap(NULL, 4096 * (process + 2), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        pthread_mutex_t *mutex = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
+        if (mutex == MAP_FAILED)
+            exit(17);
+        if (process < 0) {
+            pthread_mutexattr_t shared;
+            pthread_mutexattr_init(&shared);
+            pthread_mutexattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+            pthread_mutex_init(mutex, &shared);
+            continue;
+        }
+        for (int round = 0; round < 50; round++) {
+            pthread_mutex_lock(mutex);
+            nap(1000);
+            pthread_mutex_unlock(mutex);
+        }
+        _exit(0);
+    }
+    while (wait(NULL) > 0)
+        ;
+}
+
 int main(int count, char **arguments)
 {
     const char *what = count > 1 ? arguments[1] : "";
     if (!strcmp(what, "convoy")) {
         run(HOLDERS, holder, holder);
+    } else if (!strcmp(what, "processes")) {
+        between_processes();
     } else if (!strcmp(what, "contended")) {
         contend();
     } else if (!strcmp(what, "condition")) {

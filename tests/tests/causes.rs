@@ -94,6 +94,15 @@ fn acquisitions_that_had_to_wait_are_counted_exactly() {
 }
 
 #[test]
+fn a_lock_of_several_processes_is_one_at_whatever_addresses() {
+    let Some(locks) = rows("processes", "locks") else { return };
+    let [lock] = &locks[..] else { panic!("{locks:#?}") };
+    assert_eq!(number(&lock["threads"]), 3.0, "{lock:#}");
+    let woken = woken_by(&[lock], "pthread_mutex_unlock");
+    assert!(woken > NEARLY_ALL, "{woken}: {lock:#}");
+}
+
+#[test]
 fn two_threads_in_turns_wake_each_other() {
     for (what, waits, wakes, object) in [
         ("condition", "pthread_cond_wait", "pthread_cond_signal", "turn_changed"),

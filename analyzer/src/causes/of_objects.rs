@@ -7,7 +7,7 @@ use chase_recorder::layout::OWN_CONTEXT_REF;
 use chase_recorder::syscalls::CauseRow as Recorded;
 
 use super::purpose::Taking;
-use super::resolve::FUTEX;
+use super::shared_words::FUTEX;
 use super::{LockKey, NamingPlaces, Run, add, lock_key};
 use crate::analysis::Analysis;
 use crate::blocking::Cause;
@@ -89,5 +89,5 @@ fn object(run: &Run<'_>, process: usize, row: &Recorded, api: u32) -> Object {
         return Object::Unknown;
     }
     let object = run.object(process, row, Some(api));
-    lock_key(&object, process).map_or(Object::Unknown, Object::Word)
+    lock_key(&object, run.process_of(process, row, &object)).map_or(Object::Unknown, Object::Word)
 }

@@ -10,6 +10,7 @@ use chase_recorder::syscalls::{
 
 use super::purpose::{Seen, is_parked};
 use super::python_joins::{self, Join, Known, join};
+use super::shared_words::{FUTEX, SharedWords};
 use super::{
     Key, NamingPlaces, PartyKey, PartyKind, PartySums, PathWait, Purpose, Sums, WaitObject, add,
 };
@@ -24,8 +25,6 @@ use crate::rows::ObjectRow;
 use crate::run_start::start;
 use crate::syscalls::Places;
 
-/// `futex(2)`.
-pub(super) const FUTEX: u32 = 202;
 /// Offsets of the words that threads wait on in a `pthread_cond_t`, and in a `pthread_rwlock_t`: two words each, in
 /// an object that is aligned to 8 (glibc since 2.25, `struct_mutex.h` and `bits/thread-shared-types.h`). Who signals a condition may have to
 /// wait until those that an earlier signal has woken are gone (until 2.41), who destroys one, until all are.
@@ -45,6 +44,7 @@ pub(crate) struct Run<'a> {
     groups: &'a Groups,
     naming: &'a dyn NamingPlaces,
     images: Vec<Option<OfImage>>,
+    shared_words: SharedWords,
     /// Images by process id and the time at which watching began.
     by_began: HashMap<(u32, u64), usize>,
     /// The latest image by process id.
@@ -114,7 +114,9 @@ impl<'a> Run<'a> {
                 addresses,
             }));
         }
-        let mut run = Self { analysis, groups, naming, images: of_images, by_began, by_pid };
+        let shared_words = SharedWords::new(images);
+        let mut run =
+            Self { analysis, groups, naming, images: of_images, shared_words, by_began, by_pid };
         let time = CommonTime::new(images);
         let in_python = analysis.objects.iter().any(|object| object.name.contains("python"));
         if let Some(start) = start(images, analysis, &time).filter(|_| in_python) {
@@ -137,11 +139,11 @@ impl<'a> Run<'a> {
         let Some(&group) = self.groups.of_thread.get(thread as usize) else { return };
         let object = self.object(process, row, api);
         let site = self.address(process, row.site);
+        let of_object = self.process_of(process, row, &object);
         // Addresses in no file are specific to this process.
-        let in_file = |address: &CodeAddress| address.svma.is_some();
         let own = match (&object, &site) {
             (WaitObject::Memory(address) | WaitObject::Parked(address), _) if !in_file(address) => {
-                Some(process)
+                Some(of_object)
             }
             (_, Some(site)) if !in_file(site) => Some(process),
             _ => None,
@@ -149,9 +151,13 @@ impl<'a> Run<'a> {
         let syscall = (row.number != NO_SYSCALL).then_some(row.number);
         let purpose = self.purpose(process, row, api, site.as_ref(), &object);
         let site = self.of_program(process, (row.context_ref, row.tid), site);
-        let site = site.map(|site| shared(site, own));
+        let site = match self.shared_words.first(process, row) {
+            Some(_) => site_of_all(site, of_object == process),
+            None => site.map(|site| shared(site, own)),
+        };
         let key = (group, api, site, syscall, of_all(object, own), purpose, own);
-        let sums = sums.entry(key).or_insert_with(|| Sums { process, ..Sums::default() });
+        let sums =
+            sums.entry(key).or_insert_with(|| Sums { process: of_object, ..Sums::default() });
         add(&mut sums.waits, row.waits);
         add(&mut sums.calls, row.calls);
         add(&mut sums.wait_ns, row.total_ns);
@@ -173,13 +179,21 @@ impl<'a> Run<'a> {
         note(&mut sums.wakers, self.waker(row));
     }
 
+    /// Returns the process in which the address of what is waited for is valid: the first one of those that share it.
+    pub(super) fn process_of(&self, process: usize, row: &Recorded, object: &WaitObject) -> usize {
+        let is_memory = matches!(object, WaitObject::Memory(_));
+        let first = self.shared_words.first(process, row).filter(|_| is_memory);
+        first.map_or(process, |(first, _)| first)
+    }
+
     /// Describes a wait of a thread in `api`.
     pub(crate) fn wait(&self, process: usize, row: &Recorded, api: Option<u32>) -> PathWait {
         let (object, site) = (self.object(process, row, api), self.address(process, row.site));
         let purpose = self.purpose(process, row, api, site.as_ref(), &object);
         let site = self.of_program(process, (row.context_ref, row.tid), site);
-        let site = site.map(|site| shared(site, None));
-        PathWait { api, site, process, object: of_all(object, None), purpose }
+        let of_object = self.process_of(process, row, &object);
+        let site = site_of_all(site, of_object == process);
+        PathWait { api, site, process: of_object, object: of_all(object, None), purpose }
     }
 
     fn purpose(
@@ -195,7 +209,9 @@ impl<'a> Run<'a> {
         }
         let symbol = api.map_or("", |api| &*self.analysis.apis[api as usize].symbol);
         let variable = || match object {
-            WaitObject::Memory(address) => self.naming.variable(process, address),
+            WaitObject::Memory(address) => {
+                self.naming.variable(self.process_of(process, row, object), address)
+            }
             _ => None,
         };
         let functions = || site.map_or_else(Vec::new, |site| self.naming.functions(process, site));
@@ -342,17 +358,19 @@ impl<'a> Run<'a> {
                 _ => WaitObject::File { name: until_nul(&row.name) },
             };
         }
+        let first = self.shared_words.first(process, row);
+        let (of_word, word) = first.unwrap_or((process, row.object));
         // A thread that waits for a condition also waits for the mutex before it continues, and that has an owner.
         let symbol = api.map_or("", |api| &*self.analysis.apis[api as usize].symbol);
         let symbol = symbol.trim_start_matches('_');
         let start = match () {
             () if symbol.contains("join") || self.is_join(process, row) => return WaitObject::None,
-            () if row.holder != 0 => row.object,
+            () if row.holder != 0 => word,
             () if matches!(symbol, "" | "syscall") => {
                 if let Some(site) = self.parked_at(process, row) {
                     return WaitObject::Parked(site);
                 }
-                row.object
+                word
             }
             () if symbol.starts_with("pthread_cond_") => {
                 let image = self.images[process].as_ref();
@@ -362,15 +380,13 @@ impl<'a> Run<'a> {
                     "pthread_cond_destroy" => in_condition - DESTROYED,
                     _ => in_condition,
                 };
-                row.object.saturating_sub(offset) & !7
+                word.saturating_sub(offset) & !7
             }
-            () if symbol.starts_with("pthread_rwlock_") => {
-                row.object.saturating_sub(IN_RWLOCK) & !7
-            }
-            () if symbol.starts_with("pthread_barrier_") => row.object & !7,
-            () => row.object,
+            () if symbol.starts_with("pthread_rwlock_") => word.saturating_sub(IN_RWLOCK) & !7,
+            () if symbol.starts_with("pthread_barrier_") => word & !7,
+            () => word,
         };
-        self.address(process, start).map_or(WaitObject::None, WaitObject::Memory)
+        self.address(of_word, start).map_or(WaitObject::None, WaitObject::Memory)
     }
 }
 
@@ -401,6 +417,15 @@ fn shared(address: CodeAddress, own: Option<usize>) -> CodeAddress {
         Some(svma) if own.is_none() => CodeAddress { avma: svma, ..address },
         _ => address,
     }
+}
+
+/// The same for a site of a wait, which tells nothing in another process if it is in no file.
+fn site_of_all(site: Option<CodeAddress>, is_own: bool) -> Option<CodeAddress> {
+    site.filter(|site| is_own || in_file(site)).map(|site| shared(site, None))
+}
+
+fn in_file(address: &CodeAddress) -> bool {
+    address.svma.is_some()
 }
 
 fn of_all(object: WaitObject, own: Option<usize>) -> WaitObject {

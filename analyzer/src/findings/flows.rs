@@ -83,6 +83,16 @@ fn is_created_by(evidence: &Evidence<'_>, by: u32, of: u32) -> bool {
         .any(|row| row.creator.is_some_and(|creator| own.contains(&(row.process, creator))))
 }
 
+/// Whether processes of one group have started processes of the other.
+fn is_started_by(evidence: &Evidence<'_>, by: u32, of: u32) -> bool {
+    let own: HashSet<usize> = members(evidence, by).map(|row| row.process).collect();
+    members(evidence, of).any(|row| {
+        let process = evidence.analysis.processes.get(row.process);
+        let parent = process.and_then(|process| process.parent);
+        parent.is_some_and(|parent| parent != row.process && own.contains(&parent))
+    })
+}
+
 /// Returns how much threads that wait for a stage use the processor at least, as a part of what the stage does. A pool that the stage has
 /// created is there to help it, as those of runtimes for collecting garbage or for looking up names.
 pub(super) fn least_work(evidence: &Evidence<'_>, slow: u32, waiting: u32) -> f64 {
@@ -111,10 +121,34 @@ fn share_work(threads: &[&ThreadRow]) -> bool {
     lives.windows(2).any(|pair| pair[1].0 < pair[0].1)
 }
 
+/// Whether what a group gets comes from one thread of a stage alone, and nothing goes back: the stage waits for few answers, and
+/// neither side has created the other. A thread that waits for one that it has created has nothing else to do meanwhile.
+fn is_one_way(evidence: &Evidence<'_>, slow: u32, (waiting, joint): (u32, &Joint<'_>)) -> bool {
+    // (To release a lock, as the interpreter's, is no answer.)
+    let answered = evidence.causes_of(slow).filter(|row| !row.purpose.is_lock());
+    let answers = answered.flat_map(|row| &row.wakers).filter(|w| is_of(waiting)(w));
+    let answers: u64 = answers.map(|waker| waker.waits).fold(0, u64::saturating_add);
+    !share_work(&ending(evidence, slow, joint))
+        && (answers as f64) < ANSWERS * joint.waits() as f64
+        && !is_created_by(evidence, slow, waiting)
+        && !is_created_by(evidence, waiting, slow)
+}
+
+/// Whether a stage feeds an event loop. One that serves several clients, answers, or waits for its own workers, waits for whatever
+/// comes next: nothing limits it.
+pub(super) fn feeds_loop(
+    evidence: &Evidence<'_>,
+    slow: u32,
+    (waiting, joint): (u32, &Joint<'_>),
+) -> bool {
+    is_one_way(evidence, slow, (waiting, joint))
+        && !is_started_by(evidence, slow, waiting)
+        && !is_started_by(evidence, waiting, slow)
+}
+
 /// Whether a group that hardly uses the processor waits for a stage all the same: for one thread that works all the time, item
 /// by item. The worse a stage limits, the less the others have to do. Helpers hardly work either, but they are told of few things,
-/// or answer at once, or wait for the thread that has created them; and a thread that waits for one that it has created has
-/// nothing else to do meanwhile.
+/// or answer at once, or wait for the thread that has created them.
 pub(super) fn is_flow(
     evidence: &Evidence<'_>,
     slow: u32,
@@ -123,9 +157,6 @@ pub(super) fn is_flow(
 ) -> bool {
     let waiting_group = &evidence.groups.rows[waiting as usize];
     let ending = ending(evidence, slow, joint);
-    if share_work(&ending) {
-        return false;
-    }
     let wanted = ending.iter().map(|row| {
         let ready = row.off_cpu.runnable_ns.map_or(0.0, Ns::as_f64);
         row.on_cpu_ns.map_or(0.0, Ns::as_f64) + ready
@@ -135,16 +166,7 @@ pub(super) fn is_flow(
     let threads = joint.by_thread().len() as u64;
     let is_often = joint.waits() >= ITEMS.saturating_mul(threads);
     let is_all = waits_ns >= MOSTLY * working_ns(evidence, waiting, waiting_group);
-    // (To release a lock, as the interpreter's, is no answer.)
-    let answered = evidence.causes_of(slow).filter(|row| !row.purpose.is_lock());
-    let answers = answered.flat_map(|row| &row.wakers).filter(|w| is_of(waiting)(w));
-    let answers: u64 = answers.map(|waker| waker.waits).fold(0, u64::saturating_add);
-    is_busy
-        && is_often
-        && is_all
-        && (answers as f64) < ANSWERS * joint.waits() as f64
-        && !is_created_by(evidence, slow, waiting)
-        && !is_created_by(evidence, waiting, slow)
+    is_busy && is_often && is_all && is_one_way(evidence, slow, (waiting, joint))
 }
 
 /// Whether the group neither waits for other threads of the run nor lets time pass, nor waits most of its life for anything

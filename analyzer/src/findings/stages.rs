@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::crowded::uncrowded;
-use super::flows::{OwnWaits, is_flow, is_of, least_work, working_ns, works_all_the_time};
+use super::flows::{
+    OwnWaits, feeds_loop, is_flow, is_of, least_work, working_ns, works_all_the_time,
+};
 use super::joint::Joint;
 use super::system::symbol;
 use super::waits::{LEAST_SIGNALS, ONE_WAIT, STARVES};
@@ -48,7 +50,11 @@ pub(super) fn limiting(evidence: &Evidence<'_>) -> Vec<Finding> {
         groups.dedup();
         for group in groups {
             let of_group = rows.rows.iter().filter(|row| row.wakers.iter().any(is_of(group)));
-            waiting.entry(group).or_default().push((number, of_group.copied().collect()));
+            let mut joint: Joint<'_> = of_group.copied().collect();
+            if !feeds_loop(evidence, group, (number, &joint)) {
+                joint.rows.retain(|row| row.purpose != Purpose::Readiness);
+            }
+            waiting.entry(group).or_default().push((number, joint));
         }
     }
     waiting.into_iter().filter_map(|(group, by)| stage(evidence, group, by)).collect()
@@ -60,7 +66,8 @@ pub(super) fn is_fed_by_threads(row: &CauseRow) -> bool {
         let joint: Joint<'_> = [row].into_iter().collect();
         joint.ended_by(|waker| waker.kind == PartyKind::Thread && waker.group.is_some()) >= 0.5
     };
-    row.purpose.is_handover() || row.purpose == Purpose::Network && by_threads()
+    let is_from_descriptor = matches!(row.purpose, Purpose::Network | Purpose::Readiness);
+    row.purpose.is_handover() || is_from_descriptor && by_threads()
 }
 
 fn stage(evidence: &Evidence<'_>, slow: u32, by: Vec<(u32, Joint<'_>)>) -> Option<Finding> {

@@ -1,4 +1,4 @@
-//! The `.syscalls` file beside a recording, version 2.
+//! The `.syscalls` file beside a recording, version 3.
 //!
 //! A recording is written by the recorded process alone. What the kernel reports about it, through eBPF, is written
 //! by another process, the companion, into a file of its own: `<recording>.syscalls`. A process that never sent a
@@ -82,6 +82,7 @@
 //! | --- | --- | --- |
 //! | 1 | 1 | the first |
 //! | 2 | 1 | [`CauseRow::calls`], in place of the last bytes of its name |
+//! | 3 | 1 | [`CauseRow::name`] of futexes that processes share |
 //!
 //! The rules are those of [`layout`](crate::layout): a reader ignores unknown chunk kinds, and accepts any file whose
 //! `reader_min` is at most its own [`VERSION`].
@@ -99,7 +100,7 @@ pub use turns::{LONG_TURN_NS, LongTurnRow, NO_DESCRIPTOR, TurnsRow};
 /// First bytes of a `.syscalls` file.
 pub const MAGIC: [u8; 8] = *b"CHASESYS";
 /// Version of the format described by this crate.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Since this version, there is [`CauseRow::calls`].
 pub const VERSION_CALLS: u32 = 2;
 /// The oldest reader that understands it.
@@ -356,7 +357,9 @@ pub struct CauseRow {
     pub ready_ns: u64,
     /// Name of the thread that woke it last, NUL-padded.
     pub waker_name: [u8; 16],
-    /// What the descriptor refers to, NUL-padded: a path, or the ends of a connection; empty if unknown.
+    /// What the descriptor refers to, NUL-padded: a path, or the ends of a connection; empty if unknown. Of a futex that processes share,
+    /// the file and the place in it that are mapped there, `shared DEVICE:INODE+OFFSET`: the same for all that wait for it, at whatever
+    /// addresses; empty for others, or if unknown.
     pub name: [u8; OBJECT_NAME],
     /// The number of library calls that waited for a futex, and for which one of these waits was the first: summed over
     /// the rows with that futex, all calls that had to wait for it. 0 for other waits, and for those outside of calls.
