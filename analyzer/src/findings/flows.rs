@@ -75,12 +75,20 @@ fn members<'e>(evidence: &Evidence<'e>, group: u32) -> impl Iterator<Item = &'e 
     evidence.groups.threads(evidence.analysis, &evidence.groups.rows[group as usize])
 }
 
-/// Whether threads of one group have created threads of the other.
+/// Whether threads of one group have created threads of the other; where that was not seen, as where chase came later, whether they may have:
+/// the first thread of a process may have created all others.
 fn is_created_by(evidence: &Evidence<'_>, by: u32, of: u32) -> bool {
     let own: HashSet<(usize, u32)> =
         members(evidence, by).map(|row| (row.process, row.thread)).collect();
-    members(evidence, of)
-        .any(|row| row.creator.is_some_and(|creator| own.contains(&(row.process, creator))))
+    let is_first = |row: &&ThreadRow| {
+        evidence.analysis.processes.get(row.process).is_some_and(|process| process.pid == row.tid)
+    };
+    let first: HashSet<usize> =
+        members(evidence, by).filter(is_first).map(|row| row.process).collect();
+    members(evidence, of).any(|row| match row.creator {
+        Some(creator) => own.contains(&(row.process, creator)),
+        None => first.contains(&row.process) && !is_first(&row),
+    })
 }
 
 /// Whether processes of one group have started processes of the other.
