@@ -251,17 +251,12 @@ impl Collector {
             None => OffCpu { measured: Measured::NOTHING, ..OffCpu::default() },
             Some(scheduler) => {
                 let mut own = scheduler.take(record.root_ref, record.tid);
-                let mut without_context = scheduler.take(0, record.tid);
                 if record.state == THREAD_ENDED && final_cpu_ns > 0 {
                     // Some of that may be before its beginning, or after its end.
                     let in_calls: f64 = off_cpu.iter().map(|one| one.measured.sum()).sum();
-                    let mut room_ns = (lifetime_ns - final_cpu_ns as f64 - in_calls).max(0.0);
-                    for outside in [&mut own, &mut without_context] {
-                        outside.measured = outside.measured.within(room_ns);
-                        room_ns -= outside.measured.sum();
-                    }
+                    let room_ns = (lifetime_ns - final_cpu_ns as f64 - in_calls).max(0.0);
+                    own.measured = own.measured.within(room_ns);
                 }
-                own.add(without_context);
                 own.within(costs.application * scene.scale.ns_per_tick)
             }
         };
@@ -299,8 +294,12 @@ impl Collector {
         let application_ns = ns(application) - unattributed_ns;
         let mut measured = sums.off_cpu.measured;
         measured.add(application_off_cpu.measured);
-        let edges = scene.scheduler.as_mut().map(|it| it.take(OWN_CONTEXT_REF, record.tid));
-        let at_edges = edges.unwrap_or_default().measured;
+        let mut at_edges = Measured::default();
+        if let Some(scheduler) = &mut scene.scheduler {
+            for context in [OWN_CONTEXT_REF, 0] {
+                at_edges.add(scheduler.take(context, record.tid).measured);
+            }
+        }
         let measures = sums.measures(0.0, scene.scale.ns_per_reference_tick);
         let row = self.thread_row(scene, thread, (start, end));
         let own_object = own_code::object(&row, &self.names, scene.executable);

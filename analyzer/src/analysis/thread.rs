@@ -16,7 +16,8 @@ pub(super) struct CollectedThread {
     pub(super) off_cpu: OffCpu,
     /// Time in library calls and in own code; in the end, also in chase's own, as far as the thread's record existed.
     pub(super) measured: Measured,
-    /// Time in chase's own context: much of that is before the thread's record begins, or after it ends.
+    /// Time in chase's own context, and in none: much of that is before the thread's record begins, as what it waited for when `chase attach`
+    /// came, or after it ends.
     pub(super) at_edges: Measured,
     pub(super) lifetime_ns: f64,
     pub(super) application_ns: f64,
