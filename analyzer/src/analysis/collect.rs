@@ -294,12 +294,11 @@ impl Collector {
         let application_ns = ns(application) - unattributed_ns;
         let mut measured = sums.off_cpu.measured;
         measured.add(application_off_cpu.measured);
-        let mut at_edges = Measured::default();
-        if let Some(scheduler) = &mut scene.scheduler {
-            for context in [OWN_CONTEXT_REF, 0] {
-                at_edges.add(scheduler.take(context, record.tid).measured);
-            }
-        }
+        let mut outside = |context| {
+            let off_cpu = scene.scheduler.as_mut().map(|it| it.take(context, record.tid));
+            off_cpu.unwrap_or_default().measured
+        };
+        let (nowhere, at_edges) = (outside(0), outside(OWN_CONTEXT_REF));
         let measures = sums.measures(0.0, scene.scale.ns_per_reference_tick);
         let row = self.thread_row(scene, thread, (start, end));
         let own_object = own_code::object(&row, &self.names, scene.executable);
@@ -318,6 +317,7 @@ impl Collector {
             self_ns: sums.self_ns,
             off_cpu: sums.off_cpu,
             measured,
+            nowhere,
             at_edges,
             lifetime_ns,
             application_ns,
