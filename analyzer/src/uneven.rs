@@ -5,7 +5,7 @@
 //! millisecond or more, or when it has ended, where threads are started for each batch; waiting for a lock, a file or a processor is part
 //! of what it does. In a batch, a thread is *alone* while it is
 //! the only one that works. That counts if several worked at the same time before or after that, so that there was work for several,
-//! and if meanwhile a thread outside of the group waits for one of the pool.
+//! and if meanwhile a thread outside of the group waits for one of the pool. Threads of a runtime's scheduler (Go's) share its tasks as these come.
 
 mod awaited;
 mod fed;
@@ -87,7 +87,8 @@ pub(crate) fn uneven_work(
     let mut awaited = awaited(analysis, groups, threads);
     let mut members: BTreeMap<PoolKey, Vec<u32>> = BTreeMap::new();
     for thread in 0..analysis.threads.len() as u32 {
-        if let Some(key) = key_of(analysis, groups, thread) {
+        let shares = |&(group, _): &PoolKey| !groups.rows[group as usize].takes_any_task;
+        if let Some(key) = key_of(analysis, groups, thread).filter(shares) {
             members.entry(key).or_default().push(thread);
         }
     }

@@ -170,6 +170,23 @@ fn nor_was_it_in_own_code_before_it_began_or_after_it_ended() {
     }
 }
 
+/// Nor does it wait for what it had waited for already when its recording began, as where `chase attach` came then; it may live on.
+#[test]
+fn what_it_waited_for_before_it_began_is_none_of_its_time() {
+    let mut process = Process::new();
+    process.builder.timeline(process.main).work(10 * MS);
+    let own_code = process.builder.context_refs()[0][0];
+    let mut seen = SyscallsBuilder::new(1000);
+    seen.wait(0, 1000, WAIT_VOLUNTARY, 1, 1_400 * MS).wait(0, 1000, WAIT_PREEMPTED, 1, 20 * MS);
+    seen.wait(own_code, 1000, WAIT_VOLUNTARY, 1, MS).on_cpu(1000, 7 * MS);
+    seen.wait(own_code, 1000, WAIT_PREEMPTED, 1, 2 * MS);
+    let row = with_companion(&process, &seen).threads[0].clone();
+    let ns = [row.on_cpu_ns, row.off_cpu.blocked_ns, row.off_cpu.runnable_ns];
+    assert_eq!(ns, [Some(Ns(7 * MS)), Some(Ns(MS)), Some(Ns(2 * MS))]);
+    let own = [row.application_wait_ns, row.application_preempted_ns];
+    assert_eq!(own, [Some(Ns(MS)), Some(Ns(2 * MS))]);
+}
+
 /// Without a companion, threads only know that they were preempted somewhere since their last long call: in their own
 /// code, or in calls that nobody timed.
 #[test]

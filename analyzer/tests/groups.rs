@@ -168,6 +168,38 @@ fn closures_whose_lines_are_a_librarys_are_called_by_their_threads_names() {
     );
 }
 
+/// Threads that a scheduler has its tasks run by.
+struct Scheduled;
+
+impl Naming for Scheduled {
+    fn runs(&self, _: &ThreadRow) -> Option<String> {
+        Some("goroutines".to_owned())
+    }
+
+    fn takes_any_task(&self, _: &ThreadRow) -> bool {
+        true
+    }
+
+    fn created_in(&self, _: &ThreadRow) -> Option<String> {
+        None
+    }
+}
+
+/// Which of them ran most tasks is chance.
+#[test]
+fn threads_of_a_scheduler_are_not_compared() {
+    let mut pool = Pool::new();
+    pool.workers(5, |pool, number, thread| {
+        let calls = if number == 2 { 3_000 } else { 1_000 };
+        pool.call(thread, pool.work, 20 * US, calls);
+    });
+    let outcome = pool.finish();
+    assert!(outcome.findings.iter().any(|finding| finding.threads == [3]));
+    let groups = Groups::new(&outcome.analysis, &Scheduled);
+    let group = groups.rows.iter().find(|row| row.threads == 5).expect("their group");
+    assert!(group.takes_any_task && group.outliers.is_empty() && group.sub_groups.is_empty());
+}
+
 /// Names and creation sites open a level below the start routine where they go with what threads do.
 #[test]
 fn levels_of_a_group_are_opened_where_they_tell_something() {

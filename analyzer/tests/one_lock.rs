@@ -214,3 +214,32 @@ fn a_semaphore_that_is_passed_on_is_a_lock() {
     let purposes: Vec<Purpose> = outcome.watched.causes.iter().map(|row| row.purpose).collect();
     assert_eq!(purposes, [Purpose::Lock; 3]);
 }
+
+/// Of an idle pool, one thread gives the work, and each that gets some has the next one look for more, in vain: nobody holds anything.
+#[test]
+fn a_semaphore_by_which_an_idle_pool_gets_work_is_no_lock() {
+    let mut pool = Pool::new();
+    let (app, libb, main) = (pool.process.app, pool.process.libb, pool.process.main);
+    let wait = pool.process.builder.slot(app, Some(libb), "sem_wait");
+    let threads = [0x300, 0x301, 0x302].map(|routine| {
+        let thread = pool.thread("worker", routine);
+        pool.call(thread, wait, 50 * MS, 2);
+        pool.process.builder.timeline(thread).end();
+        thread
+    });
+    let pid = pool.process.builder.header.pid;
+    let outcome = pool.finish_seen(|refs| {
+        let mut seen = SyscallsBuilder::new(pid);
+        let began_ns = seen.header.began_ns;
+        for (at, thread) in threads.iter().enumerate() {
+            for waker in [main.0, threads[(at + 1) % 3].0] {
+                let context = refs[thread.0 as usize][1];
+                let waited = waited((pid, began_ns), context, [thread.0, waker]);
+                seen.cause(CauseRow { waits: 20, total_ns: 40 * MS, max_ns: 4 * MS, ..waited });
+            }
+        }
+        seen
+    });
+    let purposes: Vec<Purpose> = outcome.watched.causes.iter().map(|row| row.purpose).collect();
+    assert_eq!(purposes, [Purpose::Handover; 3]);
+}

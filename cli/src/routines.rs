@@ -42,6 +42,11 @@ impl Naming for Routines<'_> {
         Some(Closure { svma, source, is_in_program })
     }
 
+    fn takes_any_task(&self, thread: &ThreadRow) -> bool {
+        let found = self.places.thread_function(self.files, thread);
+        found.is_some_and(|function| function.kind == ThreadKind::Go)
+    }
+
     fn created_in(&self, thread: &ThreadRow) -> Option<String> {
         let site = self.places.creation_site(self.files, thread);
         self.function(thread, site.as_ref(), AddressKind::ReturnAddress)

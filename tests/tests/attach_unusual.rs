@@ -214,3 +214,32 @@ fn system_calls_that_a_stop_ends_go_on() {
     }
     assert_eq!(program.end(), "");
 }
+
+/// What a thread waited for when chase came is no time of it: it has what it ran, by its own clock, and what it waited since its first call.
+#[test]
+fn what_threads_waited_for_already_is_none_of_their_times() {
+    let Some(_) = companion("times of threads that waited") else { return };
+    let scratch = TempDir::new().expect("a directory");
+    let directory = scratch.path().join("out");
+    let mut command = Command::new("/usr/bin/python3");
+    command.arg(programs().join("late.py"));
+    let mut program = Rounds::start(command);
+    let attached = Attached::begin_watched(program.pid(), &directory);
+    let said = program.round();
+    attached.end();
+    assert_eq!(program.end(), "");
+    let threads = report::json(&directory, &["threads"]);
+    let threads = threads["threads"].as_array().expect("threads");
+    for (tid, ran_ns) in said.split(' ').filter_map(|thread| thread.split_once(':')) {
+        let tid: u64 = tid.parse().expect("a thread id");
+        let ran_ns: f64 = ran_ns.parse().expect("ns");
+        let thread = threads.iter().find(|row| row["tid"] == tid).expect("its row");
+        let ns = |field: &str| thread[field].as_f64().expect(field);
+        let parts = ns("on_cpu_ns") + ns("blocked_ns") + ns("runnable_ns");
+        assert!((parts - ns("lifetime_ns")).abs() < 20e6, "{parts} of {thread}");
+        assert!((ns("on_cpu_ns") - ran_ns).abs() < 0.1 * ran_ns, "{ran_ns}: {thread}");
+        // (A part of its waits for a processor is outside of calls.)
+        let told = ns("wait_ns") + ns("application_wait_ns");
+        assert!((told - ns("blocked_ns")).abs() < 20e6, "{told}: {thread}");
+    }
+}

@@ -147,6 +147,8 @@ planted! {
     calm_threads: "calm_threads.c",
     calm_processes: "calm_processes.c",
     calm_process_pool: "calm_process_pool.py",
+    calm_executor: "calm_executor.py",
+    calm_task_pool: "calm_task_pool.py",
     calm_engine: "calm_engine.cpp",
     calm_hashes: "calm_hashes.py",
     calm_no_delay: "calm_no_delay.c",

@@ -251,17 +251,12 @@ impl Collector {
             None => OffCpu { measured: Measured::NOTHING, ..OffCpu::default() },
             Some(scheduler) => {
                 let mut own = scheduler.take(record.root_ref, record.tid);
-                let mut without_context = scheduler.take(0, record.tid);
                 if record.state == THREAD_ENDED && final_cpu_ns > 0 {
                     // Some of that may be before its beginning, or after its end.
                     let in_calls: f64 = off_cpu.iter().map(|one| one.measured.sum()).sum();
-                    let mut room_ns = (lifetime_ns - final_cpu_ns as f64 - in_calls).max(0.0);
-                    for outside in [&mut own, &mut without_context] {
-                        outside.measured = outside.measured.within(room_ns);
-                        room_ns -= outside.measured.sum();
-                    }
+                    let room_ns = (lifetime_ns - final_cpu_ns as f64 - in_calls).max(0.0);
+                    own.measured = own.measured.within(room_ns);
                 }
-                own.add(without_context);
                 own.within(costs.application * scene.scale.ns_per_tick)
             }
         };
@@ -299,8 +294,11 @@ impl Collector {
         let application_ns = ns(application) - unattributed_ns;
         let mut measured = sums.off_cpu.measured;
         measured.add(application_off_cpu.measured);
-        let edges = scene.scheduler.as_mut().map(|it| it.take(OWN_CONTEXT_REF, record.tid));
-        let at_edges = edges.unwrap_or_default().measured;
+        let mut outside = |context| {
+            let off_cpu = scene.scheduler.as_mut().map(|it| it.take(context, record.tid));
+            off_cpu.unwrap_or_default().measured
+        };
+        let (nowhere, at_edges) = (outside(0), outside(OWN_CONTEXT_REF));
         let measures = sums.measures(0.0, scene.scale.ns_per_reference_tick);
         let row = self.thread_row(scene, thread, (start, end));
         let own_object = own_code::object(&row, &self.names, scene.executable);
@@ -319,6 +317,7 @@ impl Collector {
             self_ns: sums.self_ns,
             off_cpu: sums.off_cpu,
             measured,
+            nowhere,
             at_edges,
             lifetime_ns,
             application_ns,

@@ -16,6 +16,8 @@ pub(super) struct CollectedThread {
     pub(super) off_cpu: OffCpu,
     /// Time in library calls and in own code; in the end, also in chase's own, as far as the thread's record existed.
     pub(super) measured: Measured,
+    /// Time in no context: mostly before the thread's record begins, as what it waited for when `chase attach` came, or after it ends.
+    pub(super) nowhere: Measured,
     /// Time in chase's own context: much of that is before the thread's record begins, or after it ends.
     pub(super) at_edges: Measured,
     pub(super) lifetime_ns: f64,
@@ -33,9 +35,13 @@ impl CollectedThread {
     /// no time in which own code ran.
     pub(super) fn add_edges(&mut self, on_cpu: Option<Ns>) {
         let known_ns = on_cpu.map_or(0.0, Ns::as_f64) + self.measured.sum();
-        let edges = self.at_edges.within(self.lifetime_ns - known_ns);
-        self.measured.add(edges);
-        self.application_off_cpu.lengthen(edges, self.application_ns);
+        let nowhere = self.nowhere.within(self.lifetime_ns - known_ns);
+        let edges = self.at_edges.within(self.lifetime_ns - known_ns - nowhere.sum());
+        self.application_off_cpu.measured.add(nowhere);
+        for part in [nowhere, edges] {
+            self.measured.add(part);
+            self.application_off_cpu.lengthen(part, self.application_ns);
+        }
     }
 
     /// Replaces the numbers used in a part by those of the whole run.

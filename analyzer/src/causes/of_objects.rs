@@ -47,7 +47,9 @@ pub fn object_causes(
             if let Object::Word(key) = &object {
                 let taking = words.entry(key.clone()).or_default();
                 taking.waiting.insert(thread);
-                taking.ending.extend(run.waker(&row).1);
+                if let Some(ending) = run.waker(&row).1 {
+                    taking.end(ending, row.total_ns);
+                }
             }
             waits.push(((api, thread), row.total_ns, object));
         }

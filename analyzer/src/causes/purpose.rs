@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chase_recorder::syscalls::NO_SYSCALL;
 use serde::Serialize;
 
-use super::{CauseRow, PartyKind, WaitObject, lock_key};
+use super::{CauseRow, PartyKind, WaitObject, add, lock_key};
 use crate::analysis::Analysis;
 use crate::blocking::{Cause, cause_of};
 use crate::syscalls::is_for_memory_map;
@@ -247,15 +247,33 @@ fn is_of_team(row: &CauseRow, analysis: &Analysis) -> bool {
 #[derive(Default)]
 pub(super) struct Taking {
     pub(super) waiting: BTreeSet<u32>,
-    pub(super) ending: BTreeSet<u32>,
+    /// With the time of the waits that each ended, ns.
+    pub(super) ending: BTreeMap<u32, u64>,
 }
 
+/// The part of the time of waits for a lock that is ended by threads that wait for it, too. (Of an idle pool's, it is half of it at most: who is
+/// given work may have the next one look for some, in vain.)
+const OF_THEIR_OWN: f64 = 0.6;
+
 impl Taking {
+    /// Adds waits of `ns` that `thread` ended.
+    pub(super) fn end(&mut self, thread: u32, ns: u64) {
+        add(self.ending.entry(thread).or_default(), ns);
+    }
+
     /// Whether it is a lock: threads end each other's waits. Those that hand something over wait for something else. The last one to get
-    /// the lock need not end anyone's wait.
+    /// the lock need not end anyone's wait; and one that holds it now and then may never find it held.
     pub(super) fn is_lock(&self) -> bool {
-        let both = self.waiting.intersection(&self.ending).count();
-        both >= 2 && both + 1 >= self.waiting.len()
+        let (mut both, mut both_ns, mut all_ns) = (0, 0_u64, 0_u64);
+        for (thread, &ns) in &self.ending {
+            add(&mut all_ns, ns);
+            if self.waiting.contains(thread) {
+                both += 1;
+                add(&mut both_ns, ns);
+            }
+        }
+        let is_their_own = both_ns as f64 >= OF_THEIR_OWN * all_ns as f64;
+        both >= 2 && both + 1 >= self.waiting.len() && is_their_own
     }
 }
 
@@ -273,8 +291,9 @@ pub(super) fn find_locks(rows: &mut [CauseRow], analysis: &Analysis) {
         let taking = of_objects.entry(key).or_default();
         taking.waiting.extend(row.by_thread.iter().map(|span| span.thread));
         let wakers = row.wakers.iter().filter(|waker| waker.kind == PartyKind::Thread);
-        let threads = wakers.flat_map(|waker| waker.by_thread.iter().map(|span| span.thread));
-        taking.ending.extend(threads);
+        for span in wakers.flat_map(|waker| &waker.by_thread) {
+            taking.end(span.thread, span.ns.0);
+        }
     }
     for row in rows {
         if key(row).and_then(|key| of_objects.get(&key)).is_some_and(Taking::is_lock) {

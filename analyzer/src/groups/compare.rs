@@ -57,8 +57,10 @@ pub(super) fn row(
     let as_rates = unlike && ended_together(&threads);
     let compared = imbalance(&scaled(&vectors.useful, &vectors.lifetimes, as_rates));
     let mean = vectors.useful.iter().sum::<f64>() / threads.len() as f64;
+    let takes_any_task = naming.takes_any_task(first);
     // Commands that ran one after the other don't share work. (There may be very many, which it would take long to compare.)
-    let comparable = key.kind != GroupKind::Main && !are_commands(analysis, &key, &threads);
+    let comparable =
+        key.kind != GroupKind::Main && !takes_any_task && !are_commands(analysis, &key, &threads);
     let parts = match comparable {
         true => parts::parts(analysis, naming, &members, &vectors),
         false => Vec::new(),
@@ -110,6 +112,7 @@ pub(super) fn row(
             parallel_efficiency: if wall_ns.0 > 0 { mean / wall_ns.as_f64() } else { 0.0 },
         },
         as_rates,
+        takes_any_task,
         unlike_lifetimes: unlike,
         waits: waits(analysis, &vectors, &members),
         apis: api_rows(&vectors, &members),

@@ -21,6 +21,12 @@ pub trait Naming {
         None
     }
 
+    /// Whether it is one of the threads that a scheduler of a runtime has its tasks run by, whichever is free: how these differ tells nothing of
+    /// the work.
+    fn takes_any_task(&self, _: &ThreadRow) -> bool {
+        false
+    }
+
     /// Returns the name of the function that created the thread. It doesn't define groups, but may define parts of
     /// one.
     fn created_in(&self, thread: &ThreadRow) -> Option<String>;

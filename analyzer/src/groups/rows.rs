@@ -58,6 +58,9 @@ pub struct GroupRow {
     /// Whether threads are compared by rates, relative to their lifetimes: they started at different times and ended
     /// together, so those that lived longer did more.
     pub as_rates: bool,
+    /// Whether a scheduler of a runtime has its tasks run by them, whichever is free: then they are not compared.
+    #[serde(skip)]
+    pub takes_any_task: bool,
     /// Whether the longest lifetime is more than twice the shortest.
     pub unlike_lifetimes: bool,
     /// What they waited for, most first.
