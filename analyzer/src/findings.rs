@@ -22,6 +22,7 @@ mod ends;
 mod event_loops;
 mod files;
 mod flows;
+mod holders;
 mod joint;
 mod kinds;
 mod locks;

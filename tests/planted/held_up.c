@@ -30,7 +30,7 @@ int main(int count, char **arguments)
     long slow_ns = 0;
     if (count > 2) {
         signal(SIGPIPE, SIG_IGN);
-        return ask_until_silence(atoi(arguments[2]), arguments[1][0] == 'f' ? QUICK : 0);
+        return ask_until_silence(atoi(arguments[2]), arguments[1][0] == 'f' ? QUICK : 0, 0);
     }
     int listening = listen_at_any_port(&port);
     for (int i = 0; i < CLIENTS; i++) {

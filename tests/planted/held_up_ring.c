@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include "sockets.h"
 
-enum { CLIENTS = 3, SLOW = 5, QUICK = 60, SLOW_NS = 60000000, ENTRIES = 8 };
+enum { CLIENTS = 3, SLOW = 5, QUICK = 60, PAUSE_US = 100, SLOW_NS = 60000000, ENTRIES = 8 };
 
 static int ring;
 static unsigned *submitted_to, *submission_mask, *submission_array;
@@ -71,7 +71,7 @@ int main(int count, char **arguments)
     long slow_ns = 0;
     if (count > 2) {
         signal(SIGPIPE, SIG_IGN);
-        return ask_until_silence(atoi(arguments[2]), arguments[1][0] == 'f' ? QUICK : 0);
+        return ask_until_silence(atoi(arguments[2]), arguments[1][0] == 'f' ? QUICK : 0, PAUSE_US);
     }
     make_ring();
     int listening = listen_at_any_port(&port);

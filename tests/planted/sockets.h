@@ -83,14 +83,17 @@ static inline void watch(int set, int descriptor)
         exit(87);
 }
 
-/* Asks until nobody answers: each time for something quick, but for something slow every `slow` times, if that is not 0. */
-static inline int ask_until_silence(int port, int slow)
+/* Asks until nobody answers: each time for something quick, but for something slow every `slow` times, if that is not 0; with a pause after each
+ * answer, if that is not 0. */
+static inline int ask_until_silence(int port, int slow, int pause_us)
 {
     int to = connect_to(port);
     char answered;
     for (int i = 1;; i++) {
         if (write(to, slow && i % slow == 0 ? "s" : "q", 1) != 1 || read(to, &answered, 1) != 1)
             return 0;
+        if (pause_us)
+            usleep(pause_us);
     }
 }
 

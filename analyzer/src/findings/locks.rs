@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::crowded::uncrowded;
+use super::holders::has_idle_holders;
 use super::joint::Joint;
 use super::waits::{SERIALISES, named};
 use super::{Evidence, Finding, FindingKind};
@@ -53,7 +54,10 @@ fn lock(
         None => wait.purpose == first.purpose,
     };
     let uncrowded = uncrowded(evidence, &group.members, joint.wait_ns(), is_one);
-    if of_lifetime < SERIALISES || uncrowded.share() < SERIALISES || !evidence.is_material(saves_ns)
+    if of_lifetime < SERIALISES
+        || uncrowded.share() < SERIALISES
+        || !evidence.is_material(saves_ns)
+        || has_idle_holders(evidence, group, |wait| is_one(&wait.wait))
     {
         return None;
     }

@@ -1,15 +1,14 @@
 //! Threads of a group that wait for each other by other means than a lock or a barrier.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
+use super::holders::has_idle_holders;
 use super::joint::Joint;
 use super::waits::{LEAST_SIGNALS, ONE_WAIT, named};
 use super::{Evidence, Finding, FindingKind};
-use crate::causes::{CauseRow, Party, PartyKind, Purpose, WaitObject};
+use crate::causes::{CauseRow, Party, PartyKind, Purpose};
 use crate::clock::Ns;
 use crate::groups::{GroupRow, ThreadSpan};
-use crate::long_waits::LongWait;
-use crate::spans::parts_of;
 
 /// Of threads of which one runs at a time, each waits for at least so much of its life.
 const MOSTLY: f64 = 0.5;
@@ -17,6 +16,8 @@ const MOSTLY: f64 = 0.5;
 const EVENLY: f64 = 0.6;
 /// Threads that wait for less than this part of what another one waits for are not among them.
 const TAKES_PART: f64 = 0.2;
+/// Where other threads end this part of the waits, they give work to the group.
+const GIVEN: f64 = 0.25;
 /// With fewer threads, it is a conversation.
 const LEAST_THREADS: usize = 3;
 
@@ -47,7 +48,8 @@ pub(super) fn waits(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) 
         || joint.max_ns() > ONE_WAIT * saves_ns
         || !evidence.is_material(saves_ns)
         || group.takes_any_task
-        || has_idle_holders(evidence, group)
+        || joint.ended_by(|party| party.kind == PartyKind::Thread && !is_own(party)) >= GIVEN
+        || has_idle_holders(evidence, group, |wait| wait.wait.purpose.is_handover())
     {
         return None;
     }
@@ -72,44 +74,6 @@ pub(super) fn waits(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) 
     let same_ns: f64 = same.map(|row| row.wait_ns.as_f64()).sum();
     let object = blame.object.clone().filter(|_| same_ns >= MOSTLY * joint.wait_ns());
     Some(Finding { blame: Some(super::Blame { object, ..blame }), ..finding })
-}
-
-/// Whether those that have what the others wait for mostly wait for work themselves then: one worker of an idle `multiprocessing.Pool` has the lock
-/// of the queue and waits until its parent has put something in, and the others wait for that lock.
-fn has_idle_holders(evidence: &Evidence<'_>, group: &GroupRow) -> bool {
-    let Some(times) = &evidence.watched.times else { return false };
-    let row = |thread: u32| &evidence.analysis.threads[thread as usize];
-    let gives_work = |to: u32, by: u32| {
-        evidence.analysis.processes[row(to).process].parent == Some(row(by).process)
-    };
-    // When a thread got something that others wait for, by what it is.
-    let mut gotten: HashMap<(&WaitObject, u32), Vec<u64>> = HashMap::new();
-    let mut waits: Vec<&LongWait> = Vec::new();
-    for &member in &group.members {
-        for wait in times[member as usize].waits.iter().filter(|w| w.wait.purpose.is_handover()) {
-            gotten.entry((&wait.wait.object, member)).or_default().push(wait.end_ns);
-            waits.push(wait);
-        }
-    }
-    let (mut held_ns, mut idle_ns) = (0, 0);
-    for wait in waits {
-        let end_ns = wait.woken_ns.unwrap_or(wait.end_ns);
-        let Some(holder) = wait.waker else { continue };
-        let Some(times_gotten) = gotten.get(&(&wait.wait.object, holder)) else { continue };
-        let before = times_gotten.partition_point(|&at| at <= end_ns);
-        let Some(&since) = before.checked_sub(1).and_then(|at| times_gotten.get(at)) else {
-            continue;
-        };
-        let held = (since.max(wait.begin_ns), end_ns);
-        held_ns += held.1.saturating_sub(held.0);
-        let its_waits = &times[holder as usize].waits;
-        for (own, part) in parts_of(its_waits, |own| (own.begin_ns, own.end_ns), held) {
-            let is_for_work = own.wait.purpose.is_handover()
-                && own.waker.is_some_and(|by| gives_work(holder, by));
-            idle_ns += if is_for_work { part.1 - part.0 } else { 0 };
-        }
-    }
-    held_ns > 0 && idle_ns as f64 >= MOSTLY * held_ns as f64
 }
 
 /// How long the waits are that one thread has ended: of each process in which several take part, its own; of the others,

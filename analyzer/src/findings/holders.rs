@@ -1,0 +1,54 @@
+//! What those do that others wait for.
+
+use std::collections::HashMap;
+
+use super::Evidence;
+use crate::causes::WaitObject;
+use crate::groups::GroupRow;
+use crate::long_waits::LongWait;
+use crate::spans::parts_of;
+
+/// Who waits for this part of the time in which others wait for it has nothing to do.
+const MOSTLY: f64 = 0.5;
+
+/// Whether those that have what the others wait for mostly wait for work themselves then: one worker of an idle `multiprocessing.Pool` has the lock
+/// of the queue and waits until its parent has put something in, and the others wait for that lock. `is_for_it` tells which waits are for that.
+pub(super) fn has_idle_holders(
+    evidence: &Evidence<'_>,
+    group: &GroupRow,
+    is_for_it: impl Fn(&LongWait) -> bool,
+) -> bool {
+    let Some(times) = &evidence.watched.times else { return false };
+    let row = |thread: u32| &evidence.analysis.threads[thread as usize];
+    let gives_work = |to: u32, by: u32| {
+        evidence.analysis.processes[row(to).process].parent == Some(row(by).process)
+    };
+    // When a thread got something that others wait for, by what it is.
+    let mut gotten: HashMap<(&WaitObject, u32), Vec<u64>> = HashMap::new();
+    let mut waits: Vec<&LongWait> = Vec::new();
+    for &member in &group.members {
+        for wait in times[member as usize].waits.iter().filter(|wait| is_for_it(wait)) {
+            gotten.entry((&wait.wait.object, member)).or_default().push(wait.end_ns);
+            waits.push(wait);
+        }
+    }
+    let (mut held_ns, mut idle_ns) = (0, 0);
+    for wait in waits {
+        let end_ns = wait.woken_ns.unwrap_or(wait.end_ns);
+        let Some(holder) = wait.waker else { continue };
+        let Some(times_gotten) = gotten.get(&(&wait.wait.object, holder)) else { continue };
+        let before = times_gotten.partition_point(|&at| at <= end_ns);
+        let Some(&since) = before.checked_sub(1).and_then(|at| times_gotten.get(at)) else {
+            continue;
+        };
+        let held = (since.max(wait.begin_ns), end_ns);
+        held_ns += held.1.saturating_sub(held.0);
+        let its_waits = &times[holder as usize].waits;
+        for (own, part) in parts_of(its_waits, |own| (own.begin_ns, own.end_ns), held) {
+            let is_for_work = own.wait.purpose.is_handover()
+                && own.waker.is_some_and(|by| gives_work(holder, by));
+            idle_ns += if is_for_work { part.1 - part.0 } else { 0 };
+        }
+    }
+    held_ns > 0 && idle_ns as f64 >= MOSTLY * held_ns as f64
+}
