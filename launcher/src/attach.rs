@@ -89,6 +89,8 @@ pub(crate) fn attach(arguments: &AttachArgs) -> anyhow::Result<i32> {
     let over = signals.wait(process.pid, arguments.duration)?;
     if matches!(over, Over::Ended) {
         say(&format!("chase: process {} has ended\n", process.pid));
+    } else if settings.quiet {
+        left_at_last(&process, |_| {})?;
     } else {
         leave(&process)?;
     }

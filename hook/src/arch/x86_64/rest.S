@@ -14,7 +14,8 @@
 \name:
     .cfi_startproc
     .cfi_signal_frame
-    .cfi_def_cfa %rsp, 0
+    .cfi_def_cfa %rsp, 8                # no call has pushed anything: it is beyond the stack pointer to tell frames apart,
+    .cfi_escape 0x14, 7, 1              # which is that of the caller: DW_CFA_val_offset %rsp, -8
     .cfi_register %rip, %rcx
     leaq -128(%rsp), %rsp               # the red zone
     .cfi_adjust_cfa_offset 128
