@@ -2,51 +2,10 @@
 // cause: limiting-stage
 // group: produce
 // object: items
-// site: take short_hand_overs.c
+// site: take slow_producer.c
 // waker: produce, in sem_post
 // size: told
-#include <semaphore.h>
-#include "planted.h"
-
-enum { ITEMS = 400 };
-
-sem_t items;
-static long waited;
-
-__attribute__((noinline)) static void take(void)
-{
-    long start = now_ns();
-    while (sem_wait(&items)) {
-    }
-    waited += now_ns() - start;
-}
-
-static void *produce(void *argument)
-{
-    for (int item = 0; item < ITEMS; item++) {
-        work(500000);
-        sem_post(&items);
-    }
-    return argument;
-}
-
-static void *consume(void *argument)
-{
-    for (int item = 0; item < ITEMS; item++) {
-        take();
-        work(50000);
-    }
-    return argument;
-}
-
-int main(void)
-{
-    pthread_t producer, consumer;
-    sem_init(&items, 0, 0);
-    pthread_create(&consumer, NULL, consume, NULL);
-    pthread_create(&producer, NULL, produce, NULL);
-    pthread_join(producer, NULL);
-    pthread_join(consumer, NULL);
-    tell_size(waited);
-    return 0;
-}
+#define ITEMS 400
+#define PRODUCED_IN_NS 500000
+#define CONSUMED_IN_NS 50000
+#include "slow_producer.c"

@@ -8,7 +8,9 @@
 #include <semaphore.h>
 #include "planted.h"
 
-enum { ITEMS = 60 };
+#ifndef ITEMS
+enum { ITEMS = 60, PRODUCED_IN_NS = 1500000, CONSUMED_IN_NS = 300000 };
+#endif
 
 sem_t items;
 static long waited;
@@ -24,7 +26,7 @@ __attribute__((noinline)) static void take(void)
 static void *produce(void *argument)
 {
     for (int item = 0; item < ITEMS; item++) {
-        work(1500000);
+        work(PRODUCED_IN_NS);
         sem_post(&items);
     }
     return argument;
@@ -34,7 +36,7 @@ static void *consume(void *argument)
 {
     for (int item = 0; item < ITEMS; item++) {
         take();
-        work(300000);
+        work(CONSUMED_IN_NS);
     }
     return argument;
 }
