@@ -5,6 +5,7 @@ mod process;
 
 use chase_analyzer::FindingKind;
 use chase_analyzer::recorder::builder::{SyscallsBuilder, ThreadId};
+use chase_analyzer::recorder::layout::NONE;
 use chase_analyzer::recorder::syscalls::{CauseRow, WAKER_INTERRUPT, WAKER_THREAD};
 use pool::{MS, Outcome, Pool};
 
@@ -31,6 +32,10 @@ struct Consumers {
     outside: Option<(u32, u64)>,
     /// Whether the thread has created them.
     are_its_own: bool,
+    /// Whether the thread is the first of its process.
+    is_first: bool,
+    /// Whether nobody saw who created them, as of a process that was attached to.
+    are_found: bool,
 }
 
 const PIPE: Consumers = Consumers {
@@ -43,6 +48,8 @@ const PIPE: Consumers = Consumers {
     answers: 0,
     outside: None,
     are_its_own: false,
+    is_first: false,
+    are_found: false,
 };
 
 /// A thread that works for a second, and consumers that wait for it during nine tenths of it: in so many waits each, the longest of
@@ -54,7 +61,13 @@ fn consumers(count: usize, waits: u64, max_ms: u64) -> Outcome {
 fn run(of: &Consumers) -> Outcome {
     let mut pool = Pool::new();
     let mut producers = Vec::new();
+    let other = pool.thread("other", 0x400);
+    pool.process.builder.timeline(other).end();
     for _ in 0..of.producers {
+        if of.is_first {
+            producers.push(pool.process.main);
+            continue;
+        }
         let producer = pool.thread("producer", 0x300);
         pool.call(producer, pool.work, 10 * MS, 100);
         pool.process.builder.timeline(producer).end();
@@ -65,9 +78,11 @@ fn run(of: &Consumers) -> Outcome {
     pool.workers(of.count, |pool, _, thread| {
         pool.call(thread, pool.condition, 900 * MS / of.waits, of.waits);
         pool.call(thread, pool.work, MS, 100);
-        if of.are_its_own {
-            pool.process.builder.thread_mut(thread).creator = producer.0;
-        }
+        pool.process.builder.thread_mut(thread).creator = match of {
+            Consumers { are_its_own: true, .. } => producer.0,
+            Consumers { are_found: true, .. } => NONE,
+            _ => other.0,
+        };
         threads.push(thread);
     });
     let pid = pool.process.builder.header.pid;
@@ -166,6 +181,14 @@ fn an_event_loop_is_limited_by_the_one_thread_that_feeds_it() {
     assert!(is_limited(&run(&Consumers { producers: 2, ..PIPE })));
     // or has been created to do what is rare.
     assert!(!is_limited(&run(&Consumers { are_its_own: true, ..event_loop })));
+}
+
+#[test]
+fn threads_that_chase_has_found_may_be_of_the_first_one() {
+    let light = Consumers { cpu_ms: 2, is_first: true, ..PIPE };
+    assert!(is_limited(&run(&light)));
+    assert!(!is_limited(&run(&Consumers { are_found: true, ..light })));
+    assert!(is_limited(&run(&Consumers { are_found: true, is_first: false, ..light })));
 }
 
 #[test]
