@@ -9,6 +9,7 @@ use chase_tests::attached::Rounds;
 use chase_tests::compile::{Build, programs};
 use chase_tests::launcher::record;
 use chase_tests::report;
+use chase_tests::steal::attempts;
 use chase_tests::tagged::companion;
 use tempfile::TempDir;
 
@@ -125,13 +126,17 @@ fn the_time_of_a_companions_start_is_not_taken_off() {
     if companion("the start of a companion").is_none() {
         return;
     }
-    let scratch = TempDir::new().expect("a directory");
-    let out = scratch.path().join("out");
-    let mut command = record(scratch.path(), &["--duration", "1s", "-o"]);
-    let output = command.arg(&out).args(["--", "sleep", "1.5"]).output().expect("it runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let wall_ns = report::summary(&out)["wall_ns"].as_f64().expect("a time");
-    assert!((0.92e9..1.5e9).contains(&wall_ns), "{wall_ns}");
+    let failures = attempts(3, || {
+        // In a new directory, where no companion is at work yet.
+        let scratch = TempDir::new().expect("a directory");
+        let out = scratch.path().join("out");
+        let mut command = record(scratch.path(), &["--duration", "1s", "-o"]);
+        let output = command.arg(&out).args(["--", "sleep", "1.5"]).output().expect("it runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let wall_ns = report::summary(&out)["wall_ns"].as_f64().expect("a time");
+        if (0.92e9..1.5e9).contains(&wall_ns) { Ok(()) } else { Err(wall_ns) }
+    });
+    assert!(failures.is_empty(), "{failures:?}");
 }
 
 #[test]
