@@ -35,6 +35,9 @@ impl Session {
         // SAFETY: both are ours.
         let (terminal, slave) =
             unsafe { (fs::File::from_raw_fd(master), fs::File::from_raw_fd(slave)) };
+        // The shell must not keep its own terminal open.
+        // SAFETY: it changes a flag of our descriptor.
+        unsafe { libc::fcntl(terminal.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
         let number = slave.as_raw_fd();
         let mut shell = Command::new("bash");
         shell.args(["--norc", "--noprofile", "-i"]).current_dir(directory).env("PS1", "> ");
@@ -98,6 +101,22 @@ impl Session {
             let waited = start.elapsed();
             assert!(waited < Duration::from_secs(20), "no {wanted:?} in {:?}", self.seen);
         }
+    }
+
+    /// Takes the terminal away; whether what runs in place of the shell ends.
+    ///
+    /// # Panics
+    /// If that can't be asked.
+    pub fn hang_up(&mut self) -> bool {
+        self.terminal = fs::File::open("/dev/null").expect("there");
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(20) {
+            if self.child.try_wait().expect("our child").is_some() {
+                return true;
+            }
+            sleep(Duration::from_millis(10));
+        }
+        false
     }
 
     /// The process that the shell runs now.

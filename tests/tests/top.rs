@@ -203,3 +203,16 @@ fn the_terminal_is_given_back() {
     shown.session.send("q");
     shown.is_over("end", 0);
 }
+
+#[test]
+fn it_ends_with_its_terminal() {
+    let scratch = TempDir::new().expect("a directory");
+    let mut program = recorded(&scratch.path().join("out"));
+    program.round();
+    let mut shown = Shown::new(TempDir::new().expect("a directory"));
+    // As in a terminal of its own, it is no shell's.
+    shown.session.send(&format!("TERM=xterm exec $CHASE top {}\n", program.pid()));
+    shown.until("? help");
+    assert!(shown.session.hang_up(), "it goes on");
+    program.end();
+}
