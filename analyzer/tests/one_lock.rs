@@ -3,7 +3,7 @@
 mod pool;
 mod process;
 
-use chase_analyzer::recorder::builder::SyscallsBuilder;
+use chase_analyzer::recorder::builder::{SyscallsBuilder, ThreadId};
 use chase_analyzer::recorder::reader::SyscallsFile;
 use chase_analyzer::recorder::syscalls::{CauseRow, WAKER_THREAD};
 use chase_analyzer::{FindingKind, HeldLocks, Image, LockRow, Ns, Purpose, locks};
@@ -188,18 +188,23 @@ fn the_barriers_of_a_team_are_no_locks() {
     assert!(of_team("/lib/libgomp.so.1", "GOMP_critical_start"));
 }
 
-/// Four threads pass a semaphore on: the first one never waits for it, the last one wakes nobody.
-#[test]
-fn a_semaphore_that_is_passed_on_is_a_lock() {
-    let mut pool = Pool::new();
+/// Threads that wait for a semaphore, twice each.
+fn in_semaphore<const N: usize>(pool: &mut Pool, routines: [u64; N]) -> [ThreadId; N] {
     let (app, libb) = (pool.process.app, pool.process.libb);
     let wait = pool.process.builder.slot(app, Some(libb), "sem_wait");
-    let threads = [0x300, 0x301, 0x302, 0x303].map(|routine| {
+    routines.map(|routine| {
         let thread = pool.thread("worker", routine);
         pool.call(thread, wait, 50 * MS, 2);
         pool.process.builder.timeline(thread).end();
         thread
-    });
+    })
+}
+
+/// Four threads pass a semaphore on: the first one never waits for it, the last one wakes nobody.
+#[test]
+fn a_semaphore_that_is_passed_on_is_a_lock() {
+    let mut pool = Pool::new();
+    let threads = in_semaphore(&mut pool, [0x300, 0x301, 0x302, 0x303]);
     let pid = pool.process.builder.header.pid;
     let outcome = pool.finish_seen(|refs| {
         let mut seen = SyscallsBuilder::new(pid);
@@ -219,14 +224,8 @@ fn a_semaphore_that_is_passed_on_is_a_lock() {
 #[test]
 fn a_semaphore_by_which_an_idle_pool_gets_work_is_no_lock() {
     let mut pool = Pool::new();
-    let (app, libb, main) = (pool.process.app, pool.process.libb, pool.process.main);
-    let wait = pool.process.builder.slot(app, Some(libb), "sem_wait");
-    let threads = [0x300, 0x301, 0x302].map(|routine| {
-        let thread = pool.thread("worker", routine);
-        pool.call(thread, wait, 50 * MS, 2);
-        pool.process.builder.timeline(thread).end();
-        thread
-    });
+    let main = pool.process.main;
+    let threads = in_semaphore(&mut pool, [0x300, 0x301, 0x302]);
     let pid = pool.process.builder.header.pid;
     let outcome = pool.finish_seen(|refs| {
         let mut seen = SyscallsBuilder::new(pid);

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
+use chase_format::session::MOST_SAMPLES;
+
 use crate::perf::Event;
 
 /// Samples per second. These are primes, so that what is in step with a clock is not always sampled, or never.
@@ -34,7 +36,7 @@ impl Rate {
     /// # Errors
     /// If the value is invalid.
     pub fn wished(wish: Option<&str>) -> Result<Self> {
-        const MOST: u64 = 10_000;
+        const MOST: u64 = MOST_SAMPLES as u64;
         match wish {
             None | Some("") => Ok(Self::Measured),
             Some("off") => Ok(Self::Off),

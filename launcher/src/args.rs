@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use chase_format::session::MOST_SAMPLES;
 use chase_logic::events::Events;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -240,11 +241,10 @@ fn item(text: &str) -> Result<String, String> {
 
 /// A number of samples, as the companion takes it.
 pub(crate) fn sample(text: &str) -> Result<String, String> {
-    const MOST: u32 = 10_000;
     match text.parse::<u32>() {
-        Ok(1..=MOST) => Ok(text.to_owned()),
+        Ok(1..=MOST_SAMPLES) => Ok(text.to_owned()),
         _ if text == "off" => Ok(text.to_owned()),
-        _ => Err(format!("off, or samples per second, from 1 to {MOST}")),
+        _ => Err(format!("off, or samples per second, from 1 to {MOST_SAMPLES}")),
     }
 }
 

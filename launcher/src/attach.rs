@@ -45,7 +45,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 pub(crate) fn attach(arguments: &AttachArgs) -> anyhow::Result<i32> {
     let process = Process::find(arguments.pid)?;
     if arguments.leave {
-        leave(&process)?;
+        left_at_last(&process, |done| say(&left(&process, done)))?;
         return Ok(0);
     }
     let settings = Settings::new(&arguments.recording, &ConfigFile::find()?)?;
@@ -89,10 +89,12 @@ pub(crate) fn attach(arguments: &AttachArgs) -> anyhow::Result<i32> {
     let over = signals.wait(process.pid, arguments.duration)?;
     if matches!(over, Over::Ended) {
         say(&format!("chase: process {} has ended\n", process.pid));
-    } else if settings.quiet {
-        left_at_last(&process, |_| {})?;
     } else {
-        leave(&process)?;
+        left_at_last(&process, |done| {
+            if !settings.quiet {
+                say(&left(&process, done));
+            }
+        })?;
     }
     if !settings.quiet
         && let Some(recording) = recording
@@ -164,12 +166,7 @@ impl std::fmt::Display for NotRecorded {
 
 impl std::error::Error for NotRecorded {}
 
-/// Ends the recording, and leaves all entries as they were.
-fn leave(process: &Process) -> anyhow::Result<()> {
-    left_at_last(process, |done| say(&left(process, done)))
-}
-
-/// The same, and reports what came of it.
+/// Ends the recording, leaves all entries as they were, and reports what came of it.
 fn left_at_last(process: &Process, report: impl Fn(&Done)) -> anyhow::Result<()> {
     let mut tries = 0;
     loop {

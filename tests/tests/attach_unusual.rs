@@ -202,6 +202,14 @@ fn system_calls_that_a_stop_ends_go_on() {
     };
     assert!(expected.contains("complete 1 1 1 1: 1048576 "), "{expected}");
     let mut program = Rounds::start(Command::new(&program));
+    // Also where the library has come, and nothing is recorded.
+    let (without, own) = without_companion();
+    let mut command = Command::new(&own);
+    command.args(["attach", "--syscalls", "require", "-o"]).arg(without.path().join("out"));
+    let (status, refused) = said(command.arg(program.pid().to_string()).env_remove("LD_PRELOAD"));
+    assert_eq!(status, Some(125), "{refused}");
+    assert_eq!(program.round(), expected);
+    assert_eq!(program.line(), "ready");
     for _ in 0..2 {
         // The second time, and at each end, threads are stopped in what they do of the rest.
         for _ in 0..2 {

@@ -39,7 +39,7 @@ pub(super) fn limiting(evidence: &Evidence<'_>) -> Vec<Finding> {
     let mut waiting: BTreeMap<u32, Vec<(u32, Joint<'_>)>> = BTreeMap::new();
     for (number, _) in (0..).zip(&evidence.groups.rows) {
         let rows: Joint<'_> =
-            evidence.causes_of(number).filter(|row| is_fed_by_threads(row)).collect();
+            evidence.causes_of(number).filter(|row| may_be_limited(row)).collect();
         let wakers = rows.rows.iter().flat_map(|row| &row.wakers);
         let mut groups: Vec<u32> = wakers
             .filter(|waker| waker.kind == PartyKind::Thread)
@@ -62,12 +62,17 @@ pub(super) fn limiting(evidence: &Evidence<'_>) -> Vec<Finding> {
 
 /// Returns whether this is a wait for threads of the run to hand something over, by any means.
 pub(super) fn is_fed_by_threads(row: &CauseRow) -> bool {
-    let by_threads = || {
-        let joint: Joint<'_> = [row].into_iter().collect();
-        joint.ended_by(|waker| waker.kind == PartyKind::Thread && waker.group.is_some()) >= 0.5
-    };
-    let is_from_descriptor = matches!(row.purpose, Purpose::Network | Purpose::Readiness);
-    row.purpose.is_handover() || is_from_descriptor && by_threads()
+    row.purpose.is_handover() || row.purpose == Purpose::Network && is_ended_by_threads(row)
+}
+
+/// The same, or of an event loop for any of its descriptors.
+fn may_be_limited(row: &CauseRow) -> bool {
+    is_fed_by_threads(row) || row.purpose == Purpose::Readiness && is_ended_by_threads(row)
+}
+
+fn is_ended_by_threads(row: &CauseRow) -> bool {
+    let joint: Joint<'_> = [row].into_iter().collect();
+    joint.ended_by(|waker| waker.kind == PartyKind::Thread && waker.group.is_some()) >= 0.5
 }
 
 fn stage(evidence: &Evidence<'_>, slow: u32, by: Vec<(u32, Joint<'_>)>) -> Option<Finding> {

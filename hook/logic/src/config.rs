@@ -1,6 +1,7 @@
 //! The environment variables, read once at the start. `docs/environment.md` describes them.
 
 use chase_format::layout::{TIMING_ADAPTIVE, TIMING_ALL, TIMING_COUNT};
+use chase_format::session::MOST_SAMPLES;
 
 use crate::events::{Events, size};
 use crate::session::number;
@@ -18,8 +19,7 @@ const SAMPLE_UNKNOWN: &[u8] =
     b"chase: CHASE_SAMPLE must be off, or samples per second, from 1 to 10000; it is ignored\n";
 const LIST_UNKNOWN: &[u8] = b"chase: CHASE_LIBS, CHASE_EXCLUDE, CHASE_INTERNAL, CHASE_FOLLOW and \
     CHASE_THREADS are names with commas between; what names nothing is ignored\n";
-/// As the companion has it.
-const MOST_SAMPLES: u64 = 10_000;
+const MOST: u64 = MOST_SAMPLES as u64;
 
 /// What the environment asks for.
 #[derive(Clone, Copy)]
@@ -178,8 +178,7 @@ impl Config {
         } else if let Some(value) = value(b"CHASE_SYSCALLS") {
             self.syscalls = Syscalls::read(value);
         } else if let Some(value) = value(b"CHASE_SAMPLE") {
-            let is_known =
-                matches!(value, b"" | b"off") || matches!(number(value), Some(1..=MOST_SAMPLES));
+            let is_known = matches!(value, b"" | b"off") || matches!(number(value), Some(1..=MOST));
             self.sample = if is_known { value } else { b"" };
             self.sample_is_unknown = !is_known;
         } else if let Some(value) = value(b"CHASE_ARGUMENTS") {

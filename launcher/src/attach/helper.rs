@@ -124,8 +124,8 @@ pub(super) enum Answer {
     Done(u64, String),
     /// The library was not loaded, and why.
     NotLoaded(String),
-    /// The library refused.
-    Refused(String, i32),
+    /// The library refused. The attachment is there.
+    Refused(u64, String, i32),
 }
 
 /// Reads the answer from an order's beginning.
@@ -140,7 +140,10 @@ pub(super) fn answer(bytes: &[u8]) -> Answer {
     match (word(40) as u32, word(TO_LIBRARY_AT)) {
         (0, _) => Answer::None,
         (1, DONE) => Answer::Done(word(24), text),
-        (1, _) => Answer::Refused(text, word(TO_LIBRARY_AT + offset_of!(ToLibrary, errno)) as i32),
+        (1, _) => {
+            let errno = word(TO_LIBRARY_AT + offset_of!(ToLibrary, errno));
+            Answer::Refused(word(24), text, errno as i32)
+        }
         _ => Answer::NotLoaded(text),
     }
 }

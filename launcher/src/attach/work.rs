@@ -242,7 +242,7 @@ impl<'a> Prepared<'a> {
             return self.outcome(answer);
         };
         self.wait_for_end(&before);
-        if let Answer::Done(attachment_at, _) = &answer {
+        if let Answer::Done(attachment_at, _) | Answer::Refused(attachment_at, ..) = &answer {
             let attachment = Attachment::read(&self.memory, *attachment_at).ok();
             stopped.rests = attachment.map(|it| it.rests);
         }
@@ -325,8 +325,8 @@ impl<'a> Prepared<'a> {
     fn outcome(&self, answer: Answer) -> anyhow::Result<String> {
         match answer {
             Answer::Done(_, said) => Ok(said),
-            Answer::Refused(why, 0) => bail!("{why}"),
-            Answer::Refused(why, errno) => {
+            Answer::Refused(_, why, 0) => bail!("{why}"),
+            Answer::Refused(_, why, errno) => {
                 let may_not = [libc::EACCES, libc::EROFS, libc::EPERM].contains(&errno);
                 let next = if may_not { ELSEWHERE } else { "" };
                 bail!("{why}: {}{next}", std::io::Error::from_raw_os_error(errno))

@@ -35,6 +35,8 @@ pub const PROCESS: &str = "process ";
 pub const SAMPLING: &str = " sampling ";
 /// How the fourth line says that nobody asked for a rate of samples.
 pub const AUTO: &str = "auto";
+/// More samples per second than this are not taken: the most that `CHASE_SAMPLE` may ask for.
+pub const MOST_SAMPLES: u32 = 10_000;
 
 /// The signal that asks a companion to end as soon as it has nothing to watch: `SIGUSR1`.
 pub const DISMISS: i32 = 10;
