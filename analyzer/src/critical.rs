@@ -13,6 +13,7 @@ mod running;
 mod until;
 mod what_if;
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use serde::Serialize;
@@ -21,8 +22,9 @@ use crate::analysis::Analysis;
 use crate::causes::{Connection, Connections, Ends, NamingPlaces, PathWait, WaitObject};
 use crate::clock::Ns;
 use crate::groups::Groups;
-use crate::image::Image;
+use crate::image::{Ending, Image};
 use crate::long_waits::{LongWait, long_waits};
+use crate::rows::ThreadRow;
 use crate::timed_samples::timed_samples;
 pub use pieces::Pieces;
 use running::Ran;
@@ -98,8 +100,7 @@ pub fn critical_path(
     window: Option<(Ns, Ns)>,
 ) -> Option<CriticalPath> {
     let (threads, lost) = recorded_waits(images, analysis, groups, naming)?;
-    let all = (0..).zip(&analysis.threads);
-    let (last, _) = all.max_by_key(|(number, row)| (row.end_ns, std::cmp::Reverse(*number)))?;
+    let last = last_thread(analysis)?;
     let mut steps = walk(analysis, threads, last, analysis.wall_ns.0);
     let (from, to) = window.unwrap_or((Ns(0), analysis.wall_ns));
     let to = to.min(analysis.wall_ns);
@@ -111,6 +112,27 @@ pub fn critical_path(
     let ran = Ran::new(analysis, timed_samples(images, analysis, groups));
     let parts = parts(groups, &steps, length, Some(&ran));
     Some(CriticalPath { steps, parts, lost })
+}
+
+/// Returns the thread whose end was that of the run. Where a process goes on, the recording ends and nothing of the program does: then the busiest of those
+/// that it has at this time.
+fn last_thread(analysis: &Analysis) -> Option<u32> {
+    const AT_END_NS: u64 = 10_000_000;
+    let all = || (0..).zip(&analysis.threads);
+    let (last, latest) = all().max_by_key(|(number, row)| (row.end_ns, Reverse(*number)))?;
+    let goes_on = |process: usize| {
+        let ending = analysis.processes.get(process).map(|process| process.ending);
+        matches!(ending, Some(Ending::Detached | Ending::Running))
+    };
+    if !goes_on(latest.process) {
+        return Some(last);
+    }
+    let is_there = |row: &ThreadRow| {
+        goes_on(row.process) && row.end_ns.0.saturating_add(AT_END_NS) >= latest.end_ns.0
+    };
+    let there = all().filter(|(_, row)| is_there(row));
+    let busiest = there.max_by_key(|(number, row)| (row.on_cpu_ns, Reverse(*number)));
+    busiest.map(|(number, _)| number)
 }
 
 /// Returns the long waits of each thread, and a lower bound of those that are missing; `None` if none were recorded.

@@ -87,7 +87,10 @@ pub(crate) fn uneven_work(
     let mut awaited = awaited(analysis, groups, threads);
     let mut members: BTreeMap<PoolKey, Vec<u32>> = BTreeMap::new();
     for thread in 0..analysis.threads.len() as u32 {
-        let shares = |&(group, _): &PoolKey| !groups.rows[group as usize].takes_any_task;
+        let shares = |&(group, _): &PoolKey| {
+            let row = &groups.rows[group as usize];
+            !(row.takes_any_task || row.is_unknown)
+        };
         if let Some(key) = key_of(analysis, groups, thread).filter(shares) {
             members.entry(key).or_default().push(thread);
         }

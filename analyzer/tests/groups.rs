@@ -4,7 +4,8 @@ mod pool;
 mod process;
 
 use chase_analyzer::{
-    Closure, FindingKind, Groups, Naming, Ns, PartLevel, Reason, ThreadRow, Why, group_tree, waits,
+    Closure, FindingKind, Groups, Naming, Ns, PartLevel, Reason, ThreadOrigin, ThreadRow, Why,
+    group_tree, waits,
 };
 use pool::{MS, Pool, US};
 
@@ -198,6 +199,53 @@ fn threads_of_a_scheduler_are_not_compared() {
     let groups = Groups::new(&outcome.analysis, &Scheduled);
     let group = groups.rows.iter().find(|row| row.threads == 5).expect("their group");
     assert!(group.takes_any_task && group.outliers.is_empty() && group.sub_groups.is_empty());
+}
+
+/// What some threads were found to run.
+struct Runs(Option<&'static str>);
+
+impl Naming for Runs {
+    fn runs(&self, _: &ThreadRow) -> Option<String> {
+        self.0.map(str::to_owned)
+    }
+
+    fn created_in(&self, _: &ThreadRow) -> Option<String> {
+        None
+    }
+}
+
+/// Threads that were there before the recording are a group by what they run, with those that were created since. If that is not known, nor do they have names,
+/// they need not do the same.
+#[test]
+fn found_threads_are_compared_if_it_is_known_what_they_run() {
+    let mut pool = Pool::new();
+    pool.workers(5, |pool, number, thread| {
+        let calls = if number == 2 { 3_000 } else { 1_000 };
+        pool.call(thread, pool.work, 20 * US, calls);
+    });
+    let mut analysis = pool.finish().analysis;
+    let worker = |row: &&mut ThreadRow| row.origin == ThreadOrigin::Created;
+    for (row, name) in analysis.threads.iter_mut().filter(worker).zip(["app"; 4]) {
+        (row.origin, row.name) = (ThreadOrigin::Found, name.to_owned());
+    }
+    for process in &mut analysis.processes {
+        process.executable = "/bin/app".to_owned();
+    }
+    let known = Groups::new(&analysis, &Runs(Some("worker")));
+    let group = known.rows.iter().find(|row| row.label == "worker").expect("one group");
+    assert!(group.threads == 5 && !group.outliers.is_empty());
+
+    let unknown = Groups::new(&analysis, &Runs(None));
+    let group = unknown.rows.iter().find(|row| row.threads == 4).expect("those found");
+    assert!(group.label.ends_with("not seen to start"), "{}", group.label);
+    assert!(group.is_unknown && group.outliers.is_empty() && group.sub_groups.is_empty());
+
+    for row in &mut analysis.threads {
+        row.name = "pool-7".to_owned();
+    }
+    let named = Groups::new(&analysis, &Runs(None));
+    let group = named.rows.iter().find(|row| row.threads == 4).expect("those found");
+    assert!(!group.is_unknown && !group.outliers.is_empty());
 }
 
 /// Names and creation sites open a level below the start routine where they go with what threads do.

@@ -1,6 +1,6 @@
 //! What threads run, by name.
 
-use chase_analyzer::{Closure, CodeAddress, Naming, NamingPlaces, ThreadRow};
+use chase_analyzer::{Closure, CodeAddress, Naming, NamingPlaces, ThreadOrigin, ThreadRow};
 use chase_symbols::{ThreadKind, shorten};
 
 use crate::places::{AddressKind, Files, Places, file_name, is_of_library, key};
@@ -27,6 +27,10 @@ impl Routines<'_> {
 impl Naming for Routines<'_> {
     fn runs(&self, thread: &ThreadRow) -> Option<String> {
         let found = self.places.thread_function(self.files, thread);
+        if thread.origin == ThreadOrigin::Found {
+            let own = found.filter(|function| !function.is_of_runtime());
+            return own.map(|function| thread_functions::short_name(&function));
+        }
         found
             .map(|function| thread_functions::short_name(&function))
             .or_else(|| self.function(thread, thread.start_routine.as_ref(), AddressKind::Function))

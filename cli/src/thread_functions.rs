@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use chase_analyzer::{CodeAddress, ThreadRow};
+use chase_analyzer::{CodeAddress, ThreadOrigin, ThreadRow};
 use chase_symbols::{ObjectKey, ThreadFunction, ThreadKind, ThreadStart, Word, shorten};
 use serde::Serialize;
 
@@ -84,6 +84,7 @@ fn thread_start<'a>(row: &'a ThreadRow, keys: &'a BTreeMap<u32, ObjectKey>) -> T
         stack: words(&origin.stack),
         python_function: origin.python_function.as_deref(),
         name: &row.name,
+        is_found: row.origin == ThreadOrigin::Found,
     }
 }
 

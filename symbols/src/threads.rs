@@ -51,6 +51,43 @@ pub struct ThreadStart<'a> {
     pub python_function: Option<&'a str>,
     /// The thread's name.
     pub name: &'a str,
+    /// Whether the words were read some time after the thread had begun. Then they are believed only of runtimes that keep what they gave to
+    /// their start routines as long as the thread runs.
+    pub is_found: bool,
+}
+
+/// Libraries whose functions are not the program's.
+const RUNTIMES: [&str; 13] = [
+    "libstdc++.so",
+    "libc++.so",
+    "libboost_thread.so",
+    "libglib-2.0.so",
+    "libgomp.so",
+    "libomp.so",
+    "libiomp5.so",
+    "libjvm.so",
+    "libjli.so",
+    "libpthread.so",
+    "libc.so",
+    "libQt5Core.so",
+    "libQt6Core.so",
+];
+
+/// Start routines of runtimes, which may be linked into the program.
+const RUNTIME_ROUTINES: [&str; 7] = [
+    "execute_native_thread_routine",
+    "thread_proxy",
+    "gomp_thread_start",
+    "__kmp_launch_worker",
+    "g_thread_proxy",
+    "threadentry",
+    "pythread_wrapper",
+];
+
+/// Whether an object is a runtime's library.
+fn is_runtime(object: &ObjectKey) -> bool {
+    let name = library_name(object);
+    RUNTIMES.contains(&name) || name.starts_with("libpython")
 }
 
 impl<'a> ThreadStart<'a> {
@@ -58,27 +95,7 @@ impl<'a> ThreadStart<'a> {
     /// creation that is not a runtime's. `None` if all of them are, or none is known.
     #[must_use]
     pub fn user_site(&self) -> Option<Word<'a>> {
-        const RUNTIMES: [&str; 13] = [
-            "libstdc++.so",
-            "libc++.so",
-            "libboost_thread.so",
-            "libglib-2.0.so",
-            "libgomp.so",
-            "libomp.so",
-            "libiomp5.so",
-            "libjvm.so",
-            "libjli.so",
-            "libpthread.so",
-            "libc.so",
-            "libQt5Core.so",
-            "libQt6Core.so",
-        ];
-        let is_user = |word: &&Word<'_>| {
-            word.file.is_some_and(|(object, _)| {
-                let name = library_name(object);
-                !RUNTIMES.contains(&name) && !name.starts_with("libpython")
-            })
-        };
+        let is_user = |word: &&Word<'_>| word.file.is_some_and(|(object, _)| !is_runtime(object));
         self.stack.iter().find(is_user).copied()
     }
 }
@@ -121,6 +138,22 @@ pub struct ThreadFunction {
     pub source: Option<(String, u32)>,
 }
 
+impl ThreadFunction {
+    /// Whether it is but the start routine of a runtime: threads that run it may do anything.
+    #[must_use]
+    pub fn is_of_runtime(&self) -> bool {
+        // An interpreter has its library in it, mostly without symbols.
+        let is_python = |object: &ObjectKey| library_name(object).starts_with("python");
+        let in_library =
+            || self.code.as_ref().is_some_and(|(file, _)| is_runtime(file) || is_python(file));
+        let name = self.name.as_str();
+        let is_routine = RUNTIME_ROUTINES.contains(&name)
+            || name.contains("::__thread_proxy")
+            || rust::is_start(name);
+        self.kind == ThreadKind::Plain && (is_routine || in_library())
+    }
+}
+
 impl Symbolizer {
     /// The function that a thread runs; `None` if not even its start routine is known.
     #[must_use]
@@ -140,21 +173,25 @@ impl Symbolizer {
         let library = library_name(object);
         let refined = if let Some(found) = cpp::function(self, start, &own.name) {
             Some(found)
+        } else if start.is_found {
+            // Others free it, or have it on a stack.
+            None
         } else if rust::is_start(&own.name) || own.name.contains("+0x") {
             rust::function(self, start)
         } else {
             None
         };
         let refined = refined.or_else(|| match library {
+            "libjvm.so" => Some(self.java(start, &own)),
+            "libglib-2.0.so" => self.glib(start),
+            _ if own.name == "g_thread_proxy" => self.glib(start),
+            _ if start.is_found => None,
             "libgomp.so" => self.pointed(start.words.first(), ThreadKind::OpenMp),
             "libomp.so" | "libiomp5.so" => self.first_user(start),
-            "libglib-2.0.so" => self.glib(start),
-            "libjvm.so" => Some(self.java(start, &own)),
             // The runtimes, linked statically.
             _ => match own.name.as_str() {
                 "gomp_thread_start" => self.pointed(start.words.first(), ThreadKind::OpenMp),
                 "__kmp_launch_worker" => self.first_user(start),
-                "g_thread_proxy" => self.glib(start),
                 _ => self.go(start),
             },
         });

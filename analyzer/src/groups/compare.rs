@@ -59,8 +59,9 @@ pub(super) fn row(
     let mean = vectors.useful.iter().sum::<f64>() / threads.len() as f64;
     let takes_any_task = naming.takes_any_task(first);
     // Commands that ran one after the other don't share work. (There may be very many, which it would take long to compare.)
-    let comparable =
-        key.kind != GroupKind::Main && !takes_any_task && !are_commands(analysis, &key, &threads);
+    let is_unknown = key.kind == GroupKind::Found && is_unnamed(analysis, first);
+    let comparable = key.kind != GroupKind::Main
+        && !(takes_any_task || is_unknown || are_commands(analysis, &key, &threads));
     let parts = match comparable {
         true => parts::parts(analysis, naming, &members, &vectors),
         false => Vec::new(),
@@ -113,6 +114,7 @@ pub(super) fn row(
         },
         as_rates,
         takes_any_task,
+        is_unknown,
         unlike_lifetimes: unlike,
         waits: waits(analysis, &vectors, &members),
         apis: api_rows(&vectors, &members),
@@ -121,6 +123,18 @@ pub(super) fn row(
         sub_groups,
         members,
     }
+}
+
+/// Whether a thread was given no name: then it has that of the program, which may have been changed since.
+fn is_unnamed(analysis: &Analysis, thread: &ThreadRow) -> bool {
+    // What the kernel keeps of a name.
+    const LONGEST: usize = 15;
+    let executable = analysis.processes[thread.process].executable.rsplit('/').next();
+    let is_of_program = executable
+        .is_some_and(|name| thread.name.as_bytes() == &name.as_bytes()[..name.len().min(LONGEST)]);
+    let is_main = |row: &&ThreadRow| row.process == thread.process && row.thread == 0;
+    let main = analysis.threads.iter().find(is_main);
+    is_of_program || main.is_some_and(|main| main.name == thread.name)
 }
 
 /// Whether these are forks of a shell, or of another program that starts programs: most become commands, which share no work, nor does

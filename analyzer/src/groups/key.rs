@@ -12,7 +12,8 @@ use crate::rows::{ThreadOrigin, ThreadRow};
 /// was given to run.
 pub trait Naming {
     /// Returns the name of what the thread runs: its start routine or, if that is a runtime's, the function that it
-    /// was given. Threads with different names are in different groups.
+    /// was given. Threads with different names are in different groups. `None` of a thread that was found in a runtime's start routine, if it is
+    /// not known what it was given.
     fn runs(&self, thread: &ThreadRow) -> Option<String>;
 
     /// Returns the code of what the thread runs, if other functions have the same name: closures. Threads with different
@@ -65,9 +66,9 @@ pub enum GroupKind {
     Main,
     /// Main threads of processes forked by one process.
     Forked,
-    /// Threads whose creation was seen.
+    /// Threads that were created: either that was seen, or what they run is known.
     Created,
-    /// Threads whose creation was not seen: what they run may be unknown.
+    /// Threads whose creation was not seen, and of which it is not known what they run.
     Found,
 }
 
@@ -124,15 +125,15 @@ pub fn group_of(analysis: &Analysis, thread: &ThreadRow, naming: &dyn Naming) ->
             GroupKey { kind: GroupKind::Forked, parent: process.parent, ..main }
         }
         ThreadOrigin::Main => GroupKey { kind: GroupKind::Main, ..main },
-        ThreadOrigin::Created => {
+        ThreadOrigin::Created | ThreadOrigin::Found => {
             let runs = naming.runs(thread);
+            if thread.origin == ThreadOrigin::Found && runs.is_none() {
+                return GroupKey { kind: GroupKind::Found, name: folded(&thread.name), ..key };
+            }
             let is_known = runs.is_some() || key.routine.is_some();
             let name = if is_known { String::new() } else { folded(&thread.name) };
             let closure = naming.closure(thread).map(|closure| closure.svma);
             GroupKey { runs, closure, name, ..key }
-        }
-        ThreadOrigin::Found => {
-            GroupKey { kind: GroupKind::Found, name: folded(&thread.name), ..key }
         }
     }
 }

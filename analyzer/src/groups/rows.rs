@@ -61,6 +61,9 @@ pub struct GroupRow {
     /// Whether a scheduler of a runtime has its tasks run by them, whichever is free: then they are not compared.
     #[serde(skip)]
     pub takes_any_task: bool,
+    /// Whether it is not known what its threads run, and they have no names of their own either: then they are not compared.
+    #[serde(skip)]
+    pub is_unknown: bool,
     /// Whether the longest lifetime is more than twice the shortest.
     pub unlike_lifetimes: bool,
     /// What they waited for, most first.

@@ -15,7 +15,7 @@ use crate::process::{self, watch_process};
 use crate::recording::Refused;
 use crate::signals::SignalsBlocked;
 use crate::special::set_beginning;
-use crate::thread_life::{leave_out_unwanted, origin_of_found, watch_ends};
+use crate::thread_life::{leave_out_unwanted, note_found, origin_of_found, watch_ends};
 use crate::{fork_word, loading, pages, recording, sys, thread};
 use chase_logic::config::Config;
 
@@ -96,6 +96,7 @@ unsafe fn record_from_here(stack: *mut u8) {
     thread::expect_several(thread);
     super::measure_cost(this, thread);
     leave_out_unwanted(thread, &origin);
+    note_found(origin.argument, thread);
     loading::hook_from_first_call();
     recording::note_latest();
     cost::add_start(spent.with_loading_ns());

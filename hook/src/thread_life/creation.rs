@@ -44,22 +44,44 @@ pub(super) fn describe(plan: &Plan<'_>, record: &mut OriginRecord) {
     let around = record.stack.get_mut(known_site..).unwrap_or_default();
     record.stack_len = (known_site + plan.creator.callers(plan.sp, around)) as u16;
     let Some(mut reader) = Reader::new() else { return };
-    record.word_count = reader.words(plan.argument, &mut record.words);
+    read_words(&mut reader, plan.argument, record);
+    let mut text = Text::<{ ORIGIN_TEXT + 1 }>::new();
+    if let Some(types) = loading::with_image(plan.routine, python::types_in).flatten() {
+        chase_logic::python::name(&mut reader, &types, &record.inner_words, &mut text);
+    }
+    keep_addresses(record);
+    for (place, &byte) in record.text.iter_mut().zip(text.as_bytes()) {
+        *place = byte;
+    }
+    record.text_len = text.as_bytes().len() as u16;
+}
+
+/// Records what a thread was given that was found with this argument. That may be the application's no more: the
+/// reader believes what it points to where the runtime is known to keep it. Signals are blocked.
+pub(crate) fn note_found(argument: usize, thread: &Thread) {
+    if argument == 0 || thread.is_left_out() {
+        return;
+    }
+    let mut record = OriginRecord::EMPTY;
+    let Some(mut reader) = Reader::new() else { return };
+    read_words(&mut reader, argument, &mut record);
+    keep_addresses(&mut record);
+    write(&record, thread.index());
+}
+
+/// Reads what `argument` points to, and what the second of these words does.
+fn read_words(reader: &mut Reader, argument: usize, record: &mut OriginRecord) {
+    record.word_count = reader.words(argument, &mut record.words);
     if let Some(&second) = record.words.get(1) {
         let mut words = [0; ORIGIN_INNER_WORDS];
         record.inner_word_count = reader.words(second as usize, &mut words);
         record.inner_words = words;
     }
-    let mut text = Text::<{ ORIGIN_TEXT + 1 }>::new();
-    if let Some(types) = loading::with_image(plan.routine, python::types_in).flatten() {
-        chase_logic::python::name(&mut reader, &types, &record.inner_words, &mut text);
-    }
+}
+
+fn keep_addresses(record: &mut OriginRecord) {
     loading::keep_addresses(&mut record.words, ORIGIN_SMALL);
     loading::keep_addresses(&mut record.inner_words, ORIGIN_SMALL);
-    for (place, &byte) in record.text.iter_mut().zip(text.as_bytes()) {
-        *place = byte;
-    }
-    record.text_len = text.as_bytes().len() as u16;
 }
 
 /// Writes that description to the recording, as that of thread number `thread`. Signals are blocked.

@@ -2,7 +2,8 @@
 //!
 //! The C library keeps a thread's start routine in the thread's control block, to which the thread pointer points,
 //! and tells debuggers its offset: `libthread_db` reads descriptions of the fields from variables that the C library
-//! exports. So no version needs to be known, and if the variable doesn't exist, nothing is read.
+//! exports. So no version needs to be known, and if the variable doesn't exist, nothing is read. The argument, which
+//! debuggers are not told of, follows the start routine in all versions of glibc with such control blocks.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -46,17 +47,22 @@ pub(crate) fn origin() -> Origin {
     if sys::gettid() == sys::getpid() {
         return Origin::MAIN;
     }
-    Origin { start_routine: start_routine().unwrap_or(0), ..Origin::FOUND }
+    let (start_routine, argument) = start().unwrap_or((0, 0));
+    Origin { start_routine, argument, ..Origin::FOUND }
 }
 
-fn start_routine() -> Option<usize> {
+/// Returns the start routine and its argument.
+fn start() -> Option<(usize, usize)> {
     let offset = START_ROUTINE.load(Ordering::Relaxed);
     let block = own_thread_pointer();
     if offset == 0 || block == 0 {
         return None;
     }
     // Threads that are made without the C library may have less memory here.
-    let routine = Reader::new()?.word(block + offset)?;
+    let mut reader = Reader::new()?;
+    let routine = reader.word(block + offset)?;
     // Not if the thread's creation was seen after all.
-    (routine != chase_thread_start as *const () as usize).then_some(routine)
+    let is_own = routine == chase_thread_start as *const () as usize;
+    let mut argument = || reader.word(block + offset + size_of::<usize>()).unwrap_or(0);
+    (!is_own).then(|| (routine, argument()))
 }

@@ -113,5 +113,6 @@ pub(crate) fn current_or_adopt() -> Option<&'static Thread> {
     let origin = found::origin();
     let thread = register(&origin)?;
     choice::leave_out_unwanted(thread, &origin);
+    creation::note_found(origin.argument, thread);
     Some(thread)
 }

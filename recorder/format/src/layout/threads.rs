@@ -104,8 +104,8 @@ pub struct OriginRecord {
     /// Return addresses (avma), innermost first: of the call that created the thread, then of the open library calls
     /// around it. Calls within an object are not included.
     pub stack: [u64; ORIGIN_STACK],
-    /// What the argument pointed to when the thread was created: words that are addresses in loaded objects, or below
-    /// [`ORIGIN_SMALL`]. Other words are the application's data, and 0 here.
+    /// What the argument pointed to when the thread was created, or, if that was not seen, when it was found: words that are addresses in loaded
+    /// objects, or below [`ORIGIN_SMALL`]. Other words are the application's data, and 0 here.
     pub words: [u64; ORIGIN_WORDS],
     /// What the second of these words pointed to, likewise.
     pub inner_words: [u64; ORIGIN_INNER_WORDS],
