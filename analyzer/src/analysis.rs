@@ -3,6 +3,7 @@
 mod collect;
 mod own_code;
 mod part;
+mod pauses;
 mod tables;
 mod thread;
 
@@ -26,6 +27,7 @@ use crate::wait_causes::OfApis;
 use crate::workers::{PART, Workers, parts as parts_of};
 use collect::Collector;
 use part::Part;
+pub(crate) use pauses::Pauses;
 
 /// The selected part of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +46,13 @@ pub enum Selection {
 /// the tables here. So numbers of two analyses must not be mixed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Analysis {
-    /// Time from the first start to the last end in the selection.
+    /// Time from the first start to the last end in the selection, without pauses between attachments to a process.
     pub wall_ns: Ns,
+    /// The same with these pauses: moments are on this scale.
+    pub span_ns: Ns,
+    /// Those pauses.
+    #[serde(skip)]
+    pub(crate) pauses: Pauses,
     /// Sums over the selection.
     pub totals: Totals,
     /// All processes; those not selected have no figures.

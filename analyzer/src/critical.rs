@@ -101,17 +101,25 @@ pub fn critical_path(
 ) -> Option<CriticalPath> {
     let (threads, lost) = recorded_waits(images, analysis, groups, naming)?;
     let last = last_thread(analysis)?;
-    let mut steps = walk(analysis, threads, last, analysis.wall_ns.0);
-    let (from, to) = window.unwrap_or((Ns(0), analysis.wall_ns));
-    let to = to.min(analysis.wall_ns);
+    let mut steps = walk(analysis, threads, last, analysis.span_ns.0);
+    let (from, to) = window.unwrap_or((Ns(0), analysis.span_ns));
+    let to = to.min(analysis.span_ns);
     for step in &mut steps {
         (step.begin_ns, step.end_ns) = (step.begin_ns.max(from), step.end_ns.min(to));
     }
     steps.retain(|step| step.begin_ns < step.end_ns);
-    let length = Ns(to.0.saturating_sub(from.0));
+    let steps: Vec<_> = steps.into_iter().flat_map(|step| recorded(analysis, step)).collect();
+    let paused = analysis.pauses.between(from, to);
+    let length = Ns(to.0.saturating_sub(from.0).saturating_sub(paused.0));
     let ran = Ran::new(analysis, timed_samples(images, analysis, groups));
     let parts = parts(groups, &steps, length, Some(&ran));
     Some(CriticalPath { steps, parts, lost })
+}
+
+/// What is recorded of a step, latest first.
+fn recorded(analysis: &Analysis, step: PathStep) -> impl Iterator<Item = PathStep> {
+    let parts = analysis.pauses.cut(step.begin_ns, step.end_ns).into_iter();
+    parts.map(move |(begin_ns, end_ns)| PathStep { begin_ns, end_ns, ..step.clone() })
 }
 
 /// Returns the thread whose end was that of the run. Where a process goes on, the recording ends and nothing of the program does: then the busiest of those

@@ -64,10 +64,10 @@ impl Analysis {
         let threads = by(&earlier.threads, |row| thread_key(earlier, row));
         for row in &mut now.threads {
             if let Some(was) = threads.get(&thread_key(self, row)) {
-                thread(row, was, &apis, earlier.wall_ns);
+                thread(row, was, &apis, earlier.span_ns);
             }
         }
-        now.threads.retain(|row| row.end_ns > earlier.wall_ns || row.lifetime_ns.0 > 0);
+        now.threads.retain(|row| row.end_ns > earlier.span_ns || row.lifetime_ns.0 > 0);
         let processes = by(&earlier.processes, |row| &row.path);
         for row in &mut now.processes {
             if let Some(was) = processes.get(&row.path.clone()) {
@@ -76,6 +76,7 @@ impl Analysis {
             }
         }
         now.wall_ns = less(self.wall_ns, earlier.wall_ns);
+        now.span_ns = less(self.span_ns, earlier.span_ns);
         now.totals = totals(&self.totals, &earlier.totals);
         now.syscalls = syscalls(&self.syscalls, &earlier.syscalls);
         now.on_cpu = on_cpu(&self.on_cpu, &earlier.on_cpu);

@@ -79,6 +79,7 @@ pub(crate) fn document(report: &Report, view: &str, tables: Vec<Rows>) -> anyhow
         "view": view,
         "path": report.path.display().to_string(),
         "wall_ns": analysis.wall_ns,
+        "span_ns": analysis.span_ns,
         "totals": analysis.totals,
         "processes": analysis.processes,
         "objects": analysis.objects,

@@ -33,7 +33,18 @@ impl Auxiliary {
         this
     }
 
-    /// Reads the vector from `/proc`; fields that it lacks stay zero.
+    /// Takes what the launcher has read: pairs of a kind and a value, with `AT_NULL` behind them or up to the end.
+    pub(crate) fn of(vector: &[u64]) -> Self {
+        let mut this = Self::default();
+        let pairs = vector.as_chunks::<2>().0.iter();
+        for &[kind, value] in pairs.take_while(|[kind, _]| *kind != libc::AT_NULL) {
+            this.note(kind, value as usize);
+        }
+        this
+    }
+
+    /// Reads the vector from `/proc`; fields that it lacks stay zero. A process that has changed its user may not read
+    /// it, unless it is root's.
     pub(crate) fn read() -> Self {
         const WORD: usize = size_of::<usize>();
         let mut this = Self::default();

@@ -28,6 +28,11 @@ pub(crate) fn note_end(address: usize) {
     END.store(address, Ordering::Relaxed);
 }
 
+/// Returns that address; 0 if it is not known.
+pub(crate) fn executable_name() -> usize {
+    END.load(Ordering::Relaxed)
+}
+
 impl Stack {
     /// Returns a stack that contains no address.
     pub(crate) const fn unknown() -> Self {

@@ -53,25 +53,25 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
         return;
     }
     if !arguments::are_those_of_glibc(argument_count, arguments, environment) {
-        return loading::find_real();
+        return loading::find_real(&Auxiliary::read());
     }
     // SAFETY: the dynamic linker passes what the kernel has put on the stack: the environment ends with null, and is
     // followed by the auxiliary vector.
     let (config, auxiliary) =
         unsafe { (Config::read(environment), Auxiliary::behind(environment)) };
     if auxiliary.secure {
-        return loading::find_real();
+        return loading::find_real(&auxiliary);
     }
     stack::note_end(auxiliary.executable_name);
     if !is_room {
         if config.verbose {
             sys::write_stderr(NO_ROOM);
         }
-        return loading::find_real();
+        return loading::find_real(&auxiliary);
     }
     if config.until_ns != 0 {
         if sys::clock_ns(libc::CLOCK_MONOTONIC) >= config.until_ns {
-            return loading::find_real();
+            return loading::find_real(&auxiliary);
         }
         late::may_be_left();
     }
@@ -87,7 +87,7 @@ extern "C" fn start(argument_count: i32, arguments: *const usize, environment: *
         if config.syscalls != Syscalls::Off && find_directory(this, config.output).is_ok() {
             companion::decline(this.directory.as_bytes());
         }
-        return loading::find_real();
+        return loading::find_real(&auxiliary);
     }
     this.forks_are_left_out = !follow::forks_are_wanted(config.follow);
     let Some(image) = auxiliary.executable_image() else { return };
@@ -245,7 +245,7 @@ fn open_late(
     fill_meta(this, command.split(|&byte| byte == 0));
     this.note(key, value);
     // (The command line may be a title by now.)
-    this.note(b"executed as", c_bytes(Auxiliary::read().executable_name));
+    this.note(b"executed as", c_bytes(stack::executable_name()));
     let mut ran_ns = Text::<24>::new();
     ran_ns.push_number(sys::clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID));
     this.note(b"ran before", ran_ns.as_bytes());

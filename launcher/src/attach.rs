@@ -60,7 +60,7 @@ pub(crate) fn attach(arguments: &AttachArgs) -> anyhow::Result<i32> {
     companion::start_as(&settings, Some(process.owner).filter(|it| is_root && it.user != 0));
     // From here on, they end the recording.
     let signals = Signals::hold();
-    let before = recordings(&settings.output, process.pid);
+    let before = recordings(&settings.output, process.own_pid);
     let done = traced(&process, |prepared| {
         let attachment = prepared.attachment()?;
         if let Some(there) = attachment {
@@ -81,8 +81,9 @@ pub(crate) fn attach(arguments: &AttachArgs) -> anyhow::Result<i32> {
     ensure!(done.is_ok() || process.is_there(), process.why_ended());
     let done = done
         .with_context(|| format!("process {} ({}) can't be recorded", process.pid, process.name))?;
-    let recording =
-        recordings(&settings.output, process.pid).into_iter().find(|path| !before.contains(path));
+    let recording = recordings(&settings.output, process.own_pid)
+        .into_iter()
+        .find(|path| !before.contains(path));
     if !settings.quiet {
         say(&began(&process, &done, arguments.duration));
     }

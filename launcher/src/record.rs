@@ -121,6 +121,12 @@ fn summarise(
             let place = place(settings, pid, is_folded);
             text + &place + &next(settings)
         }
+        // Such as where the program's limits are too narrow for the report.
+        Err(why) if recordings(&settings.output).any(|name| name.ends_with(&own_end(pid))) => {
+            format!("chase: there is no summary: {why}\n")
+                + &place(settings, pid, false)
+                + &next(settings)
+        }
         Err(why) => {
             let why = check::why_nothing(&command[0])
                 .or_else(|| window.why_nothing())

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::mem::take;
 
-use super::Analysis;
 use super::collect::Collector;
 use super::thread::CollectedThread;
+use super::{Analysis, Pauses};
 use crate::clock::Ns;
 use crate::contexts::Contexts;
 use crate::names::{Names, Site};
@@ -143,9 +143,12 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
     let (waits, in_own_code) = (take(&mut syscalls.waits), take(&mut syscalls.in_own_code));
     let wait_causes = wait_causes::of_apis(&apis, &threads, &waits, &syscalls.by_api);
     let own_wait_causes = wait_causes::of_own_code(&threads, &waits, &in_own_code, &names.objects);
-    let wall_ns = span.map_or(Ns(0), |(start, end)| Ns(end.0 - start.0));
+    let span_ns = span.map_or(Ns(0), |(start, end)| Ns(end.0 - start.0));
+    let pauses = Pauses::of(&processes);
     Analysis {
-        wall_ns,
+        wall_ns: Ns(span_ns.0.saturating_sub(pauses.between(Ns(0), span_ns).0)),
+        span_ns,
+        pauses,
         totals,
         processes,
         threads,

@@ -120,7 +120,7 @@ pub(crate) fn replay_without(
     });
     let (new, thread, end) =
         ends.max_by_key(|&(new, thread, _)| (new, std::cmp::Reverse(thread)))?;
-    let wall = analysis.wall_ns.0;
+    let wall = analysis.span_ns.0;
     // What the run takes after its last thread.
     let last = analysis.threads.iter().map(|row| row.end_ns.0).max()?;
     let length = new.saturating_add(wall.saturating_sub(last)).min(wall);
@@ -136,9 +136,10 @@ pub(crate) fn replay_without(
     let running: u64 = runs.iter().map(running).sum();
     let at_least = length.saturating_sub(running);
     let saves = wall - at_least;
+    let paused = wall.saturating_sub(analysis.wall_ns.0);
     Some(WhatIf {
-        wall_ns: Ns(wall),
-        at_least_ns: Ns(at_least),
+        wall_ns: analysis.wall_ns,
+        at_least_ns: Ns(at_least.saturating_sub(paused)),
         saves_at_most_ns: Ns(saves),
         share: saves as f64 / analysis.wall_ns.as_f64().max(1.0),
         waits,

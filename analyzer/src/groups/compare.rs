@@ -50,7 +50,8 @@ pub(super) fn row(
     };
     let start = threads.iter().map(|row| row.start_ns.0).min().unwrap_or(0);
     let end = threads.iter().map(|row| row.end_ns.0).max().unwrap_or(0);
-    let wall_ns = Ns(end.saturating_sub(start));
+    let paused = analysis.pauses.between(Ns(start), Ns(end));
+    let wall_ns = Ns(end.saturating_sub(start).saturating_sub(paused.0));
     let vectors = Vectors::new(analysis, &members);
     let lifetime = spread(&members, vectors.lifetimes.iter().copied());
     let unlike = lifetime.max_ns.as_f64() > UNLIKE * lifetime.min_ns.as_f64();

@@ -67,7 +67,7 @@ fn pprof(report: &Report, output: Option<&Path>) -> anyhow::Result<String> {
     let start = report.loaded.images.first();
     let moment = Moment {
         start_ns: start.map_or(0, |image| image.recording.header().clock_start.realtime_ns),
-        duration_ns: report.analysis.wall_ns.0,
+        duration_ns: report.analysis.span_ns.0,
     };
     let comment = format!("recorded by chase: {}", report.path.display());
     let stacks = stacks::from_analysis(&report.analysis, &report.names);

@@ -32,7 +32,7 @@ impl Path {
             return Ok(None);
         }
         let ns = |time: Duration| Ns(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-        let wall = report.analysis.wall_ns;
+        let wall = report.analysis.span_ns;
         let from = self.span.from.map_or(Ns(0), ns);
         let to = self.span.to.map_or(wall, ns).min(wall);
         anyhow::ensure!(

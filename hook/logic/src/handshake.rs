@@ -18,7 +18,7 @@ pub type Reason = Text<512>;
 /// The reason given for a process that began before the companion was ready.
 pub const NOT_READY: &[u8] =
     b"the companion was still starting when this process began: programs that start in the \
-    next seconds are watched (chase record, and CHASE_SYSCALLS=require, wait for it)";
+    next seconds are watched (chase record waits for it up to 3 s, and CHASE_SYSCALLS=require longer)";
 /// Interval at which other processes check whether it is ready.
 const PAUSE_MS: u64 = 2;
 /// After a failure, processes of the same run don't try again for so long.

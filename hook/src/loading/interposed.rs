@@ -51,8 +51,7 @@ pub(crate) fn is_interposed(handle: usize, name: usize, caller: usize) -> bool {
 }
 
 /// Finds the real functions if nothing is recorded, or before the start.
-pub(crate) fn find_real() {
-    let auxiliary = Auxiliary::read();
+pub(crate) fn find_real(auxiliary: &Auxiliary) {
     let Some(executable) = auxiliary.executable_image() else { return };
     let _signals = SignalsBlocked::new();
     // (This lock is held at a fork, so that the other is free in the child.)
@@ -68,7 +67,7 @@ pub(crate) fn find_real() {
 pub(crate) fn real(function: usize) -> usize {
     let known = || REAL.get(function).map_or(0, |real| real.load(Ordering::Relaxed));
     if known() == 0 {
-        find_real();
+        find_real(&Auxiliary::read());
     }
     match known() {
         0 => chase_no_function as *const () as usize,

@@ -109,7 +109,7 @@ unsafe extern "C" fn attach(order: *mut Order) {
     if settings.len() != given {
         return refuse(order, "no memory", libc::ENOMEM);
     }
-    match begin_late(Config::read_late(settings), Auxiliary::read()) {
+    match begin_late(Config::read_late(settings), Auxiliary::of(&order.auxiliary)) {
         Ok(()) => {
             ATTACHMENT.0.is_recording.store(1, Ordering::Relaxed);
             order.result = DONE;

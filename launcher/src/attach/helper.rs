@@ -3,7 +3,7 @@
 use std::arch::global_asm;
 use std::mem::offset_of;
 
-use chase_format::attachment::{DONE, Order as ToLibrary, Shown};
+use chase_format::attachment::{AUXILIARY, DONE, Order as ToLibrary, Shown};
 
 // What `Order` below says. Position independent: it is copied.
 global_asm!(
@@ -80,6 +80,7 @@ const TO_LIBRARY_AT: usize = 128;
 /// And in the part of it that the library reads.
 const REASON_AT: usize = TO_LIBRARY_AT + offset_of!(ToLibrary, reason);
 const LEN_AT: usize = TO_LIBRARY_AT + offset_of!(ToLibrary, len);
+const AUXILIARY_AT: usize = TO_LIBRARY_AT + offset_of!(ToLibrary, auxiliary);
 const DATA_AT: usize = TO_LIBRARY_AT + size_of::<ToLibrary>();
 
 /// Where the library is told that threads go on before it is done.
@@ -97,6 +98,8 @@ pub(super) struct Order<'a> {
     pub(super) what: u64,
     /// What is loaded.
     pub(super) path: &'a str,
+    /// The process's auxiliary vector.
+    pub(super) auxiliary: &'a [u8],
     /// How many the library is told of, and what.
     pub(super) count: u64,
     pub(super) data: &'a [u8],
@@ -111,6 +114,8 @@ impl Order<'_> {
         }
         bytes[PATH_AT..][..self.path.len()].copy_from_slice(self.path.as_bytes());
         bytes[LEN_AT..][..8].copy_from_slice(&self.count.to_le_bytes());
+        let auxiliary = &self.auxiliary[..self.auxiliary.len().min(8 * AUXILIARY)];
+        bytes[AUXILIARY_AT..][..auxiliary.len()].copy_from_slice(auxiliary);
         bytes.extend_from_slice(self.data);
         bytes
     }

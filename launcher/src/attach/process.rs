@@ -16,11 +16,19 @@ pub(super) struct Process {
     pub(super) name: String,
     /// Whom its files belong to.
     pub(super) owner: Owner,
+    /// Its number as it sees it itself, which differs in a container, and is in the names of its recordings.
+    pub(super) own_pid: i32,
 }
 
 fn field<'a>(status: &'a str, name: &str) -> &'a str {
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     line.unwrap_or("").trim()
+}
+
+/// The numbers of a process's threads.
+fn threads_of(pid: i32) -> Vec<i32> {
+    let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 impl Process {
@@ -36,6 +44,11 @@ impl Process {
         ensure!(group_leader == pid, "{pid} is a thread of process {group_leader}: attach to that");
         let name = field(&status, "Name").to_owned();
         let state = field(&status, "State");
+        ensure!(
+            !state.starts_with('Z') || threads_of(pid).len() < 2,
+            "the first thread of process {pid} ({name}) has ended while others run: nothing can be put into such a process; \
+             record it from its start, with chase record"
+        );
         ensure!(!state.starts_with('Z'), "process {pid} ({name}) has ended");
         ensure!(
             !state.starts_with(['T', 't']),
@@ -50,7 +63,9 @@ impl Process {
         let id =
             |name| field(&status, name).split_whitespace().nth(1).and_then(|id| id.parse().ok());
         let owner = Owner { user: id("Uid").unwrap_or(0), group: id("Gid").unwrap_or(0) };
-        let this = Self { pid, name, owner };
+        let own_pid = field(&status, "NSpid").split_whitespace().last();
+        let own_pid = own_pid.and_then(|own| own.parse().ok()).unwrap_or(pid);
+        let this = Self { pid, name, owner, own_pid };
         this.check_rights()?;
         this.check_filters()?;
         this.check_executable()?;
@@ -58,7 +73,7 @@ impl Process {
     }
 
     fn check_rights(&self) -> anyhow::Result<()> {
-        let Self { pid, name, owner: Owner { user, .. } } = self;
+        let Self { pid, name, owner: Owner { user, .. }, .. } = self;
         if fs::read_link(format!("/proc/{pid}/exe")).is_ok() {
             return Ok(());
         }
@@ -82,7 +97,12 @@ impl Process {
         // SAFETY: it only asks for a number.
         let is_root = unsafe { libc::geteuid() } == 0;
         let is_free = is_root || !self.threads().into_iter().any(|tid| self.is_filtered(tid));
-        ensure!(is_free, self.why_filtered("only root may see how"));
+        let Self { pid, name, .. } = self;
+        ensure!(
+            is_free,
+            "process {pid} ({name}) can't be recorded: {}, or, if the filter is a container's, attach as root",
+            Self::why_filtered("only root may see how")
+        );
         Ok(())
     }
 
@@ -93,11 +113,10 @@ impl Process {
         !["0", ""].contains(&field(&String::from_utf8_lossy(&status), "Seccomp"))
     }
 
-    pub(super) fn why_filtered(&self, why: &str) -> String {
-        let Self { pid, name, .. } = self;
+    pub(super) fn why_filtered(why: &str) -> String {
         format!(
-            "process {pid} ({name}) runs under a filter of system calls (seccomp), which might end it ({why}): \
-             record it from its start, with chase record; or, if the filter is a container's, attach as root"
+            "it runs under a filter of system calls (seccomp), which might end it ({why}): \
+             record it from its start, with chase record"
         )
     }
 
@@ -124,7 +143,7 @@ impl Process {
         if !self.is_there() {
             return self.why_ended();
         }
-        let Self { pid, name, owner: Owner { user, .. } } = self;
+        let Self { pid, name, owner: Owner { user, .. }, .. } = self;
         let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
         // SAFETY: it only asks for a number.
         let own = unsafe { libc::geteuid() };
@@ -145,9 +164,7 @@ impl Process {
 
     /// Its threads now.
     pub(super) fn threads(&self) -> Vec<i32> {
-        let entries =
-            fs::read_dir(format!("/proc/{}/task", self.pid)).into_iter().flatten().flatten();
-        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+        threads_of(self.pid)
     }
 
     /// Whether a thread waits for a child that has its memory (`vfork`), where it can't be stopped.

@@ -148,7 +148,7 @@ impl<'a> Prepared<'a> {
         self.check_threads(&stopped)?;
         let filtered = stopped.threads().filter(|at| self.process.is_filtered(at.thread.tid));
         filters::check(filtered.map(|at| at.thread))
-            .map_err(|why| anyhow::anyhow!(self.process.why_filtered(&format!("{why:#}"))))?;
+            .map_err(|why| anyhow::anyhow!(Process::why_filtered(&format!("{why:#}"))))?;
         let threads = stopped.threads().count();
         let under_way = stopped
             .threads()
@@ -285,6 +285,8 @@ impl<'a> Prepared<'a> {
             Task::Attach(library, _) => library.attachment_svma,
             Task::Detach => 0,
         };
+        let auxiliary =
+            std::fs::read(format!("/proc/{}/auxv", self.process.pid)).unwrap_or_default();
         let order = Order {
             dlopen: self.functions.open,
             dlerror: self.functions.error,
@@ -292,6 +294,7 @@ impl<'a> Prepared<'a> {
             attachment: self.attachment.unwrap_or(0),
             what,
             path: &file.map_or_else(String::new, |fd| format!("/proc/self/fd/{fd}")),
+            auxiliary: &auxiliary,
             count: count as u64,
             data,
         };

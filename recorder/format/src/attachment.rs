@@ -9,7 +9,7 @@ pub const SYMBOL: &str = "chase_attachment";
 /// Value of [`Attachment::magic`].
 pub const MAGIC: u64 = u64::from_le_bytes(*b"CHASEATT");
 /// Version of both structures.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// [`Attachment::mode`]: the library was preloaded, starts by itself, and is never detached.
 pub const PRELOADED: u32 = 0;
@@ -63,6 +63,9 @@ pub const PAD_LEN: u64 = 64;
 /// An attachment as the launcher reads it.
 pub type Shown = Attachment<u64, u64, u32, u64>;
 
+/// How many words of the auxiliary vector are passed: more than there are.
+pub const AUXILIARY: usize = 128;
+
 /// A request of the launcher, followed by data of the length [`Order::len`].
 #[repr(C)]
 pub struct Order {
@@ -76,6 +79,8 @@ pub struct Order {
     /// How many items follow: for `attach`, bytes of settings, each `NAME=value` with a NUL; for `detach`,
     /// [`StoppedThread`]s.
     pub len: u64,
+    /// For `attach`: the process's auxiliary vector, as `/proc` has it, which the process itself may not be allowed to read.
+    pub auxiliary: [u64; AUXILIARY],
 }
 
 /// A thread of a process that is detached from.
@@ -104,7 +109,7 @@ mod tests {
     fn places_stay() {
         assert_eq!((offset_of!(Shown, mode), offset_of!(Shown, attach)), (12, 16));
         assert_eq!((offset_of!(Shown, detach), offset_of!(Shown, words)), (24, 48));
-        assert_eq!((size_of::<Shown>(), size_of::<Order>()), (120, 136));
+        assert_eq!((size_of::<Shown>(), size_of::<Order>()), (120, 1160));
         assert_eq!(size_of::<StoppedThread<u64>>(), 16);
     }
 }
