@@ -299,6 +299,7 @@ mod tests {
             json!({"api": 0, "calls": calls, "self_ns": ns, "wait_ns": ns / 4, "preempted_ns": 0})
         };
         document["wall_ns"] = json!(100_000_000);
+        document["span_ns"] = json!(100_000_000);
         document["totals"]["threads"] = json!(1);
         document["totals"]["wait_ns"] = json!(10_000_000);
         document["apis"][0]["object"] = json!(0);

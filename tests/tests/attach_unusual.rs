@@ -251,3 +251,101 @@ fn what_threads_waited_for_already_is_none_of_their_times() {
         assert!((told - ns("blocked_ns")).abs() < 20e6, "{told}: {thread}");
     }
 }
+
+/// What a recording of `elsewhere.c` has, and what `chase attach` said.
+fn elsewhere(scratch: &TempDir, program: &mut Rounds, pid: u32) -> String {
+    let mut command = attach(pid, &scratch.path().join("out"), &["--duration", "300ms"]);
+    let chase = command.stderr(Stdio::piped()).spawn().expect("chase starts");
+    // (It may come during any of these.)
+    for _ in 0..20 {
+        assert_eq!(program.round(), "next");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let said = chase.wait_with_output().expect("it ends");
+    String::from_utf8_lossy(&said.stderr).into_owned()
+}
+
+/// A server that has become another user may not read all that is told of it in `/proc`.
+#[test]
+fn a_process_that_has_changed_its_user_is_recorded() {
+    if !need::root("a process that changes its user") {
+        return;
+    }
+    let scratch = installed(&[]);
+    let program = Build::program("elsewhere.c").without_libtrap().flags("-pthread").build();
+    let mut command = Command::new(program);
+    command.arg("user");
+    let mut program = Rounds::start(command);
+    let pid = program.pid();
+    let said = elsewhere(&scratch, &mut program, pid);
+    assert!(report::calls(&scratch.path().join("out"), "fputs") > 0, "{said}");
+    assert_eq!(program.end(), "");
+}
+
+/// Recordings are named by the number that the process has for itself.
+#[test]
+fn a_process_in_a_namespace_has_a_summary() {
+    if !need::root("a namespace of process numbers") {
+        return;
+    }
+    let scratch = installed(&[]);
+    let program = Build::program("elsewhere.c").without_libtrap().flags("-pthread").build();
+    let mut command = Command::new(program);
+    command.arg("namespace");
+    let mut program = Rounds::start(command);
+    let pid = program.line().parse().expect("a number");
+    let said = elsewhere(&scratch, &mut program, pid);
+    assert!(said.contains("elsewhere  pid 1  ") && said.contains("elsewhere.1.chase"), "{said}");
+    assert_eq!(program.end(), "");
+}
+
+#[test]
+fn a_process_whose_first_thread_has_ended_is_refused() {
+    let scratch = TempDir::new().expect("a directory");
+    let program = Build::program("elsewhere.c").without_libtrap().flags("-pthread").build();
+    let mut command = Command::new(program);
+    command.arg("thread");
+    let mut program = Rounds::start(command);
+    assert_eq!(program.round(), "next");
+    let pid = program.pid();
+    let said = elsewhere(&scratch, &mut program, pid);
+    assert!(said.contains("the first thread of process"), "{said}");
+    assert_eq!(program.end(), "");
+}
+
+/// What a thread was given to run is found afterwards, where the runtime keeps it.
+#[test]
+fn threads_are_called_by_what_they_run() {
+    let scratch = TempDir::new().expect("a directory");
+    let mut program = Rounds::start(Command::new(rounds()));
+    let attached = Attached::begin(program.pid(), scratch.path());
+    let _ = program.round();
+    attached.end();
+    assert_eq!(program.end(), "");
+    let threads = report::document(scratch.path(), "threads");
+    let groups = threads["groups"].as_array().expect("groups");
+    let work = groups.iter().find(|group| group["threads"] == 64).expect("all of them");
+    assert!(work["label"].as_str().is_some_and(|label| label.ends_with("work")), "{work}");
+}
+
+/// Between two attachments nothing is recorded, and no time of the run is.
+#[test]
+fn pauses_between_attachments_are_no_time_of_the_run() {
+    const PAUSE: Duration = Duration::from_millis(700);
+    let scratch = TempDir::new().expect("a directory");
+    let mut program = Rounds::start(Command::new(rounds()));
+    for pause in [PAUSE, Duration::ZERO] {
+        let attached = Attached::begin(program.pid(), scratch.path());
+        let _ = program.round();
+        attached.end();
+        std::thread::sleep(pause);
+    }
+    assert_eq!(program.end(), "");
+    let run = report::document(scratch.path(), "threads");
+    let ns = |value: &serde_json::Value| value.as_f64().expect("ns");
+    let paused = ns(&run["span_ns"]) - ns(&run["wall_ns"]);
+    assert!(paused >= PAUSE.as_nanos() as f64, "{paused}");
+    let lived: f64 =
+        run["processes"].as_array().expect("two").iter().map(|row| ns(&row["wall_ns"])).sum();
+    assert!((ns(&run["wall_ns"]) - lived).abs() < 1e6, "{lived}: {run}");
+}

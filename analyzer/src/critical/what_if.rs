@@ -136,12 +136,11 @@ pub(crate) fn replay_without(
     let running: u64 = runs.iter().map(running).sum();
     let at_least = length.saturating_sub(running);
     let saves = wall - at_least;
-    let paused = wall.saturating_sub(analysis.wall_ns.0);
     Some(WhatIf {
-        wall_ns: analysis.wall_ns,
-        at_least_ns: Ns(at_least.saturating_sub(paused)),
+        wall_ns: Ns(wall),
+        at_least_ns: Ns(at_least),
         saves_at_most_ns: Ns(saves),
-        share: saves as f64 / analysis.wall_ns.as_f64().max(1.0),
+        share: saves as f64 / Ns(wall).as_f64().max(1.0),
         waits,
         waits_ns: Ns(gone.values().fold(0, |sum: u64, ns| sum.saturating_add(*ns))),
         running_ns: Ns(running),

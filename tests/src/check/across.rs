@@ -97,7 +97,7 @@ fn by_function(document: &Value, found: &mut Sentences) {
 
 /// A thread's functions are what it did in library calls; it lived while the run lasted.
 fn of_threads(document: &Value, found: &mut Sentences) {
-    let wall = number(document, "wall_ns");
+    let wall = number(document, "span_ns");
     for thread in list(document, "threads") {
         let who = || format!("thread {} {}", thread["tid"], thread["name"]);
         let rows = list(thread, "apis");
