@@ -5,7 +5,7 @@ mod process;
 
 use chase_analyzer::FindingKind;
 use chase_analyzer::recorder::builder::{SyscallsBuilder, ThreadId};
-use chase_analyzer::recorder::syscalls::{CauseRow, WAIT_PREEMPTED, WAKER_THREAD};
+use chase_analyzer::recorder::syscalls::{BlockedRow, CauseRow, WAIT_PREEMPTED, WAKER_THREAD};
 use pool::{MS, Outcome, Pool};
 
 const FUTEX: u32 = 202;
@@ -69,9 +69,13 @@ impl Scene {
             }
             for worker in workers.iter().filter(|_| preempted_ms > 0) {
                 let (root, tid) = (refs[worker.0 as usize][0], pid + worker.0);
-                seen.wait(root, tid, WAIT_PREEMPTED, 10, preempted_ms * MS);
+                seen.wait(root, tid, WAIT_PREEMPTED, 1, preempted_ms * MS);
                 seen.on_cpu(tid, 100 * MS);
             }
+            // (Long waits are known.)
+            let (tid, begin_ns) = (tid(waits[0].of), seen.header.began_ns + MS);
+            let end_ns = begin_ns + 9 * MS;
+            seen.blocked(BlockedRow { cause: 0, tid, begin_ns, woken_ns: end_ns, end_ns });
             seen
         })
     }
