@@ -39,8 +39,8 @@ fn waits_behind(evidence: &Evidence<'_>, group: u32, api: Option<u32>) -> BTreeM
     waits
 }
 
-/// How much sooner the run would be done without all calls of a function, by its long waits: then the thread that ends last gains as
-/// much. Who has a lock is not always known, nor are all waits for locks.
+/// How much sooner the run would be done without all calls of a function, by its long waits: then the thread that ends last gains
+/// as much. Who has a lock is not always known, nor are all waits for locks.
 pub(super) fn run_gains(evidence: &Evidence<'_>, api: Option<u32>) -> f64 {
     let &Evidence { analysis, groups, watched, .. } = evidence;
     let bounds = |times| Bounds { analysis, groups, causes: &watched.causes, times };

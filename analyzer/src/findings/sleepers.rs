@@ -107,7 +107,8 @@ fn stage(evidence: &Evidence<'_>, number: u32, group: &GroupRow) -> Option<Findi
     Some(Finding { blame: Some(blame), ..finding })
 }
 
-/// Returns which threads of a group sleep while another group waits for them, or all of them if that waits for none; `None` if they sleep too little.
+/// Returns which threads of a group sleep while another group waits for them, or all of them if that waits for none; `None` if they
+/// sleep too little.
 fn sleepers(
     evidence: &Evidence<'_>,
     (number, group): (u32, &GroupRow),
