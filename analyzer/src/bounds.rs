@@ -39,11 +39,23 @@ impl Bounds<'_> {
         self.of_pieces(&pieces, &pieces.times(self.analysis, self.causes))
     }
 
-    /// The same without the calls of a function that makes no others, in all threads.
-    pub(crate) fn of_calls(&self, api: u32) -> Option<Ns> {
+    /// The same without the calls of a function that makes no others, in all threads; but for waits of others of less than a millisecond.
+    pub(crate) fn of_long_calls(&self, api: u32) -> Option<Ns> {
+        let (pieces, spent) = self.calls(api);
+        self.of_pieces(&pieces, &spent)
+    }
+
+    /// The calls of a function, and how much of each thread's time they take.
+    fn calls(&self, api: u32) -> (Pieces, Vec<Ns>) {
         let apis = (0..self.analysis.apis.len() as u32).map(|one| one == api).collect();
         let pieces = Pieces { apis, locks: HashSet::new() };
         let spent = pieces.times(self.analysis, self.causes);
+        (pieces, spent)
+    }
+
+    /// The same with these waits.
+    pub(crate) fn of_calls(&self, api: u32) -> Option<Ns> {
+        let (pieces, spent) = self.calls(api);
         // Others may wait for these calls, for less than a millisecond each time.
         let calls = |thread: u32| spent[thread as usize] > Ns(0);
         let short = self.short_waits(&calls, |party| {

@@ -16,6 +16,7 @@
 mod acknowledgements;
 mod again;
 mod anew;
+mod behind;
 mod calls;
 mod crowded;
 mod ends;
@@ -469,9 +470,10 @@ impl<'a> Evidence<'a> {
                 bounds.of_lock(key)
             }
             Kind::Syncing { .. } | Kind::SmallTransfers { .. } => bounds.of_calls(finding.api?),
-            Kind::LimitingStage { .. } | Kind::SleepingStage { .. } => {
-                bounds.of_group(finding.group)
-            }
+            Kind::LimitingStage { .. } | Kind::SleepingStage { .. } => match *finding.threads {
+                [thread] => bounds.of_thread(thread),
+                _ => bounds.of_group(finding.group),
+            },
             Kind::LateAtBarrier { .. }
             | Kind::BarrierStraggler { .. }
             | Kind::LastToEnd { .. }

@@ -3,12 +3,14 @@
 //! Work is shared by the threads of a group that are in one process, or by the processes that one process has forked: a *pool*. A *batch* is the time from when the first thread of the pool
 //! has something to do until none has. A thread has nothing to do while it waits for a condition, or for what others hand over, for a
 //! millisecond or more, or when it has ended, where threads are started for each batch; waiting for a lock, a file or a processor is part
-//! of what it does. In a batch, a thread is *alone* while it is
+//! of what it does. Who waits in an event loop has nothing to do either, but need not get any of this work: that is no sign that work is divided
+//! unevenly. In a batch, a thread is *alone* while it is
 //! the only one that works. That counts if several worked at the same time before or after that, so that there was work for several,
 //! and if meanwhile a thread outside of the group waits for one of the pool. Threads of a runtime's scheduler (Go's) share its tasks as these come.
 
 mod awaited;
 mod fed;
+mod loops;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -23,6 +25,7 @@ use crate::image::Image;
 use crate::long_waits::{LongWait, OffCpuTimes};
 use crate::spans::{Span, common_ns, parts_of};
 use awaited::{Awaited, PoolKey, awaited, key_of};
+use loops::is_of_loop;
 
 /// Shorter times alone come from handing work over.
 const NOTICED_NS: u64 = 5_000_000;
@@ -140,6 +143,8 @@ struct Alone {
 enum Now {
     Gone,
     Parked,
+    /// It waits in its event loop.
+    Elsewhere,
     Works,
 }
 
@@ -301,7 +306,7 @@ impl Pool<'_> {
     /// Returns when a thread of the pool waits though it has something to do, in order.
     fn own_waits(&self, thread: u32) -> Vec<Span> {
         let waits = self.threads[thread as usize].waits.iter();
-        let own = waits.filter(|wait| !self.is_idle(&wait.wait));
+        let own = waits.filter(|wait| !self.is_idle(&wait.wait) && !is_of_loop(wait));
         own.map(|wait| (wait.begin_ns, woken(wait))).collect()
     }
 
@@ -322,11 +327,16 @@ impl Pool<'_> {
             let row = &self.analysis.threads[member as usize];
             let mut at = row.start_ns.0;
             for wait in &self.threads[member as usize].waits {
-                if self.is_idle(&wait.wait) && wait.begin_ns >= at {
+                let now = match self.is_idle(&wait.wait) {
+                    true => Now::Parked,
+                    false if is_of_loop(wait) => Now::Elsewhere,
+                    false => continue,
+                };
+                if wait.begin_ns >= at {
                     if at < wait.begin_ns {
                         events.push((at, Now::Works, member));
                     }
-                    events.push((wait.begin_ns, Now::Parked, member));
+                    events.push((wait.begin_ns, now, member));
                     at = woken(wait);
                 }
             }
@@ -383,6 +393,7 @@ impl Pool<'_> {
                     }
                 }
                 Now::Parked => _ = parked.insert(thread),
+                Now::Elsewhere => {}
                 Now::Gone => {
                     let began = self.analysis.threads[thread as usize].start_ns.0;
                     if let Some(batch) = batches.last_mut().filter(|batch| batch.begin <= began) {

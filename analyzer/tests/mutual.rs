@@ -5,7 +5,7 @@ mod process;
 
 use chase_analyzer::FindingKind;
 use chase_analyzer::recorder::builder::{SyscallsBuilder, ThreadId};
-use chase_analyzer::recorder::syscalls::{CauseRow, WAKER_THREAD};
+use chase_analyzer::recorder::syscalls::{BlockedRow, CauseRow, WAIT_PREEMPTED, WAKER_THREAD};
 use pool::{MS, Outcome, Pool};
 
 const FUTEX: u32 = 202;
@@ -23,6 +23,8 @@ struct Waits {
 struct Scene {
     pool: Pool,
     workers: Vec<ThreadId>,
+    /// How long others have the processor of each of them.
+    preempted_ms: u64,
 }
 
 impl Scene {
@@ -34,13 +36,13 @@ impl Scene {
             pool.call(thread, pool.work, MS, 20);
             workers.push(thread);
         });
-        Self { pool, workers }
+        Self { pool, workers, preempted_ms: 0 }
     }
 
     /// What is found if the waits of workers, by number, were these; and those for a lock that another one has.
     fn finish(self, waits: &[Waits], for_lock: &[Waits]) -> Outcome {
         let pid = self.pool.process.builder.header.pid;
-        let workers = self.workers;
+        let (workers, preempted_ms) = (self.workers, self.preempted_ms);
         self.pool.finish_seen(|refs| {
             let mut seen = SyscallsBuilder::new(pid);
             let tid = |number: usize| pid + workers[number].0;
@@ -65,6 +67,15 @@ impl Scene {
                     ..bytemuck::Zeroable::zeroed()
                 });
             }
+            for worker in workers.iter().filter(|_| preempted_ms > 0) {
+                let (root, tid) = (refs[worker.0 as usize][0], pid + worker.0);
+                seen.wait(root, tid, WAIT_PREEMPTED, 1, preempted_ms * MS);
+                seen.on_cpu(tid, 100 * MS);
+            }
+            // (Long waits are known.)
+            let (tid, begin_ns) = (tid(waits[0].of), seen.header.began_ns + MS);
+            let end_ns = begin_ns + 9 * MS;
+            seen.blocked(BlockedRow { cause: 0, tid, begin_ns, woken_ns: end_ns, end_ns });
             seen
         })
     }
@@ -94,6 +105,19 @@ fn threads_that_take_turns_wait_for_each_other() {
     };
     assert_eq!((wait_ns.0, all_wait_ns.0, *of_threads), (300 * MS, 1_200 * MS, WORKERS));
     assert!((of_lifetime - 0.75).abs() < 0.01, "{of_lifetime}");
+}
+
+#[test]
+fn a_wait_for_a_processor_is_no_life() {
+    let turns = || (0..WORKERS).map(|of| waits(of, (of + 1) % WORKERS, 180)).collect::<Vec<_>>();
+    let outcome = Scene::new().finish(&turns(), &[]);
+    assert!(mutual(&outcome).is_none(), "{:#?}", outcome.findings);
+    let crowded = Scene { preempted_ms: 100, ..Scene::new() };
+    let outcome = crowded.finish(&turns(), &[]);
+    let Some(FindingKind::MutualWaits { of_lifetime, .. }) = mutual(&outcome) else {
+        panic!("{:#?}", outcome.findings)
+    };
+    assert!((of_lifetime - 0.6).abs() < 0.01, "{of_lifetime}");
 }
 
 #[test]

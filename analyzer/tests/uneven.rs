@@ -6,12 +6,13 @@ mod waits;
 
 use chase_analyzer::recorder::builder::{SyscallsBuilder, ThreadId};
 use chase_analyzer::recorder::reader::SyscallsFile;
-use chase_analyzer::recorder::syscalls::{BlockedRow, NO_CAUSE};
+use chase_analyzer::recorder::syscalls::{BlockedRow, CauseRow, NO_CAUSE, WAKER_TIME};
 use chase_analyzer::{Finding, FindingKind, Image, Ns};
 use pool::{MS, Outcome, Pool};
 use waits::Wait;
 
 const MAIN: ThreadId = ThreadId(0);
+const EPOLL_WAIT: u32 = 232;
 
 fn wait(of: ThreadId, from: u64, to: u64, ended_by: ThreadId) -> Wait {
     Wait { of, from, to, ended_by: Some(ended_by), is_lock: false }
@@ -70,6 +71,47 @@ fn a_thread_that_works_alone_while_the_others_are_parked() {
     // A third of that is left, if all three share it.
     assert!(finding.saves_ns.0.abs_diff(79 * MS * 2 / 3) <= 1, "{:?}", finding.saves_ns);
     assert_eq!(finding.threads.len(), 1);
+}
+
+#[test]
+fn who_waits_in_an_event_loop_does_not_work() {
+    // One waits for events, and another one for work, from 20 ms on; the third one as well, or it works on.
+    let of = |works_on: bool| {
+        let (mut pool, mut workers) = (Pool::new(), Vec::new());
+        pool.workers(3, |pool, _, thread| {
+            worker(pool, thread, 100);
+            workers.push(thread);
+        });
+        let [a, b, c] = *workers else { panic!() };
+        let mut waits = vec![wait(b, 20, 99, a), wait(MAIN, 1, 100, a)];
+        waits.extend((!works_on).then(|| wait(c, 20, 99, a)));
+        let looping = if works_on { c } else { a };
+        let pid = pool.process.builder.header.pid;
+        pool.finish_seen(|refs| {
+            let mut seen = seen(pid, refs, &waits);
+            let (cause, tid) = (waits.len() as u32, pid + looping.0);
+            let began_ns = seen.header.began_ns;
+            let (begin_ns, end_ns) = (began_ns + 20 * MS, began_ns + 99 * MS);
+            seen.cause(CauseRow {
+                context_ref: refs[looping.0 as usize][1],
+                tid,
+                number: EPOLL_WAIT,
+                waker_kind: WAKER_TIME,
+                waits: 1,
+                total_ns: 79 * MS,
+                max_ns: 79 * MS,
+                ..bytemuck::Zeroable::zeroed()
+            });
+            seen.blocked(BlockedRow { cause, tid, begin_ns, woken_ns: 0, end_ns });
+            seen
+        })
+    };
+    let outcome = of(false);
+    assert!(uneven(&outcome).is_none(), "{:#?}", outcome.findings);
+    let outcome = of(true);
+    let finding = uneven(&outcome).unwrap_or_else(|| panic!("{:#?}", outcome.findings));
+    let FindingKind::UnevenWork { alone_ns, parked, .. } = finding.kind else { panic!() };
+    assert_eq!((alone_ns, parked), (Ns(79 * MS), 1));
 }
 
 #[test]

@@ -19,7 +19,7 @@ const MOSTLY: f64 = 0.6;
 /// The stage works, or wants to, for at least this part of its life.
 const BUSY: f64 = 0.5;
 /// Threads of the stage that end less than this part of the waits that another one ends are no part of it.
-const FEW: f64 = 0.1;
+pub(super) const FEW: f64 = 0.1;
 /// For each wait of the others, the stage waits less often for these: a thread that waits for each answer hands nothing on.
 pub(super) const ANSWERS: f64 = 0.3;
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::crowded::uncrowded;
 use super::holders::has_idle_holders;
 use super::joint::Joint;
 use super::waits::{LEAST_SIGNALS, ONE_WAIT, named};
@@ -30,17 +31,18 @@ pub(super) fn waits(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) 
         let ns: f64 = ended.map(|waker| waker.wait_ns.as_f64()).sum();
         (ns / row.wait_ns.as_f64().max(1.0)).min(1.0)
     };
-    let rows = evidence.causes_of(number).filter(|row| {
-        let is_meant = row.purpose.is_handover()
-            || matches!(row.purpose, Purpose::Readiness | Purpose::Network);
-        is_meant && row.wakers.iter().any(is_own)
-    });
+    let is_meant = |purpose: Purpose| {
+        purpose.is_handover() || matches!(purpose, Purpose::Readiness | Purpose::Network)
+    };
+    let rows = evidence.causes_of(number);
+    let rows = rows.filter(|row| is_meant(row.purpose) && row.wakers.iter().any(is_own));
     let joint: Joint<'_> = rows.collect();
     let mut waits = joint.by_thread_where(part);
     let saves_ns = waits.first()?.0;
     waits.retain(|&(ns, _)| ns >= TAKES_PART * saves_ns);
     let all_ns: f64 = waits.iter().map(|(ns, _)| ns).sum();
-    let of_lifetime = all_ns / group.lifetime_ns.as_f64().max(1.0);
+    let uncrowded = uncrowded(evidence, &group.members, all_ns, |wait| is_meant(wait.purpose));
+    let of_lifetime = uncrowded.share();
     if waits.len() < LEAST_THREADS
         || of_lifetime < MOSTLY
         || joint.waits() < LEAST_SIGNALS

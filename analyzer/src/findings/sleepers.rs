@@ -2,20 +2,24 @@
 //!
 //! A thread that refreshes something now and then sleeps as often, and who paces work for others is waited for, too. What tells a
 //! thread that sleeps for each item is that it has not done with the items when those that hand them over have: it still sleeps
-//! for what is in the queue, and that more than once. Whoever paces others ends first, and a ticker within one more sleep. Where both
-//! are ended from outside, more has been handed over than the thread has slept for.
+//! for what is in the queue, and that more than once. Whoever paces others sleeps no more then, whatever else it does, and a ticker once
+//! more. Where both are ended from outside, more has been handed over than the thread has slept for.
+//!
+//! Of several threads that each have a queue, only those are meant that others wait for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::flows::{ANSWERS, ITEMS, is_of, working_ns};
+use super::flows::{ANSWERS, FEW, ITEMS, is_of, working_ns};
 use super::joint::Joint;
 use super::stages::{WAITS_FOR_NOBODY, is_fed_by_threads};
 use super::waits::{SIGNALS, STARVES};
 use super::{Evidence, Finding, FindingKind};
-use crate::causes::{PartyKind, Purpose};
+use crate::causes::{CauseRow, PartyKind, Purpose};
 use crate::clock::Ns;
 use crate::groups::GroupRow;
+use crate::long_waits::OffCpuTimes;
 use crate::rows::ThreadRow;
+use crate::spans::{Span, parts_of};
 
 /// The part of the sleeps that end because the time is over.
 const NEARLY_ALL: f64 = 0.9;
@@ -29,6 +33,32 @@ const SLEEPS_ON: f64 = 1.5;
 /// `condition_variable::notify_one` and `notify_all`.
 const NOTIFIES: &[&str] =
     &["ZNSt18condition_variable10notify_oneEv", "ZNSt18condition_variable10notify_allEv"];
+
+/// Threads of a group that sleep for what another group hands over.
+struct Sleepers {
+    /// The group, and its threads that are meant.
+    group: u32,
+    threads: Vec<u32>,
+    /// How often they sleep, and how long together.
+    sleeps: u64,
+    slept_ns: f64,
+    /// The one that sleeps longest, and how long.
+    first: u32,
+    first_ns: f64,
+}
+
+impl Sleepers {
+    /// The part of waits of the group that is theirs.
+    fn part_of(&self, row: &CauseRow) -> f64 {
+        let own = row.by_thread.iter().filter(|span| self.threads.contains(&span.thread));
+        let ns: f64 = own.map(|span| span.ns.as_f64()).sum();
+        ns / row.wait_ns.as_f64().max(1.0)
+    }
+
+    fn mean_ns(&self) -> f64 {
+        self.slept_ns / self.sleeps.max(1) as f64
+    }
+}
 
 /// Those that hand something over to a thread that sleeps.
 struct Givers {
@@ -49,46 +79,100 @@ pub(super) fn sleeping(evidence: &Evidence<'_>) -> Vec<Finding> {
 fn stage(evidence: &Evidence<'_>, number: u32, group: &GroupRow) -> Option<Finding> {
     let rows = evidence.causes_of(number).filter(|row| row.purpose == Purpose::Sleep);
     let sleeps: Joint<'_> = rows.collect();
-    let (slept_ns, thread) = *sleeps.by_thread().first()?;
     let is_over = sleeps.ended_by(|waker| waker.kind == PartyKind::Time) >= NEARLY_ALL;
-    let is_much = sleeps.wait_ns() > WAITS_FOR_NOBODY * working_ns(evidence, number, group);
-    if sleeps.waits() < ITEMS || !is_over || !is_much {
+    if sleeps.waits() < ITEMS || !is_over {
         return None;
     }
     let others = (0..).zip(&evidence.groups.rows).filter(|&(other, _)| other != number);
-    let givers: Vec<Givers> =
-        others.filter_map(|other| givers(evidence, (number, thread), &sleeps, other)).collect();
-    let saved = |givers: &Givers| (givers.wait_ns + givers.sleeps_on_ns).min(slept_ns);
-    let first = givers.iter().max_by(|a, b| saved(a).total_cmp(&saved(b)))?;
-    let saves_ns = saved(first);
+    let found = others.filter_map(|(other, of)| {
+        let sleepers = sleepers(evidence, (number, group), &sleeps, other)?;
+        let givers = givers(evidence, &sleepers, &sleeps, (other, of))?;
+        let saved = (givers.wait_ns + givers.sleeps_on_ns).min(sleepers.first_ns);
+        Some((saved, sleepers, givers))
+    });
+    let (saves_ns, sleepers, givers) = found.max_by(|a, b| a.0.total_cmp(&b.0))?;
     if !evidence.is_material(saves_ns) {
         return None;
     }
     let kind = FindingKind::SleepingStage {
-        sleeps: sleeps.waits(),
-        mean_ns: sleeps.wait_ns() / sleeps.waits() as f64,
-        slept_ns: Ns::from_f64(sleeps.wait_ns()),
-        waiting: first.group,
-        all_wait_ns: Ns::from_f64(first.all_wait_ns),
-        sleeps_on_ns: Ns::from_f64(first.sleeps_on_ns),
+        sleeps: sleepers.sleeps,
+        mean_ns: sleepers.mean_ns(),
+        slept_ns: Ns::from_f64(sleepers.slept_ns),
+        waiting: givers.group,
+        all_wait_ns: Ns::from_f64(givers.all_wait_ns),
+        sleeps_on_ns: Ns::from_f64(givers.sleeps_on_ns),
     };
     let blame = sleeps.blame()?;
-    let finding = evidence.finding(number, group.members.clone(), blame.api, saves_ns, kind);
+    let finding = evidence.finding(number, sleepers.threads, blame.api, saves_ns, kind);
     Some(Finding { blame: Some(blame), ..finding })
 }
 
-/// Whether a group hands something over to a thread that sleeps for each of these things.
+/// Returns which threads of a group sleep while another group waits for them, or all of them if that waits for none; `None` if they
+/// sleep too little.
+fn sleepers(
+    evidence: &Evidence<'_>,
+    (number, group): (u32, &GroupRow),
+    sleeps: &Joint<'_>,
+    giver: u32,
+) -> Option<Sleepers> {
+    let fed = evidence.causes_of(giver).filter(|row| is_fed_by_threads(row));
+    let mut awaited = fed.collect::<Joint<'_>>().waking_threads();
+    awaited.retain(|span| group.members.contains(&span.thread));
+    let most = awaited.first().map_or(0.0, |span| span.ns.as_f64());
+    awaited.retain(|span| span.ns.as_f64() >= FEW * most);
+    let is_awaited = |thread: u32| awaited.iter().any(|span| span.thread == thread);
+    let (mut slept, others): (Vec<_>, Vec<_>) =
+        sleeps.by_thread().into_iter().partition(|&(_, thread)| is_awaited(thread));
+    let is_part = !slept.is_empty() && !others.is_empty();
+    if slept.is_empty() {
+        slept = others;
+    }
+    let &(first_ns, first) = slept.first()?;
+    let slept_ns: f64 = slept.iter().map(|(ns, _)| ns).sum();
+    let mut threads: Vec<u32> = slept.into_iter().map(|(_, thread)| thread).collect();
+    let (sleeps, life_ns) = if is_part {
+        let rows = threads.iter().map(|&thread| &evidence.analysis.threads[thread as usize]);
+        let life_ns = rows.map(|row| row.lifetime_ns.as_f64()).sum();
+        (sleeps_of(evidence, sleeps, &threads), life_ns)
+    } else {
+        threads = group.members.clone();
+        (sleeps.waits(), working_ns(evidence, number, group))
+    };
+    let is_much = sleeps >= ITEMS && slept_ns > WAITS_FOR_NOBODY * life_ns;
+    is_much.then_some(Sleepers { group: number, threads, sleeps, slept_ns, first, first_ns })
+}
+
+/// How often some threads of those that sleep do so: by their system calls.
+fn sleeps_of(evidence: &Evidence<'_>, sleeps: &Joint<'_>, threads: &[u32]) -> u64 {
+    let numbers: BTreeSet<u32> = sleeps.rows.iter().filter_map(|row| row.syscall).collect();
+    let are_meant: BTreeSet<(u32, u32)> = threads
+        .iter()
+        .map(|&thread| &evidence.analysis.threads[thread as usize])
+        .map(|row| (row.process as u32, row.thread))
+        .collect();
+    let rows = evidence.analysis.syscalls.by_thread.iter().filter(|row| {
+        let thread = row.of.thread.map(|thread| (row.of.process, thread));
+        numbers.contains(&row.number) && thread.is_some_and(|thread| are_meant.contains(&thread))
+    });
+    let calls = rows.fold(0, |sum: u64, row| sum.saturating_add(row.measures.calls));
+    calls.min(sleeps.waits())
+}
+
+/// Whether a group hands something over to threads that sleep for each of these things.
 fn givers(
     evidence: &Evidence<'_>,
-    (slow, sleeper): (u32, u32),
+    sleepers: &Sleepers,
     sleeps: &Joint<'_>,
     (number, group): (u32, &GroupRow),
 ) -> Option<Givers> {
-    let times = sleeps.waits() as f64;
+    let (slow, times) = (sleepers.group, sleepers.sleeps as f64);
     // Who waits for what comes, or for answers, has nothing queued.
-    let answers = evidence.causes_of(slow).flat_map(|row| &row.wakers).filter(|w| is_of(number)(w));
-    let answers: u64 = answers.map(|waker| waker.waits).fold(0, u64::saturating_add);
-    if answers as f64 >= ANSWERS * times {
+    let answers = evidence.causes_of(slow).map(|row| {
+        let of_giver = row.wakers.iter().filter(|waker| is_of(number)(waker));
+        let answers = of_giver.map(|waker| waker.waits).fold(0, u64::saturating_add);
+        sleepers.part_of(row) * answers as f64
+    });
+    if answers.sum::<f64>() >= ANSWERS * times {
         return None;
     }
     // How often, and how long, they wait for room.
@@ -108,19 +192,20 @@ fn givers(
     let waits =
         room as f64 >= EACH * times && all_wait_ns >= STARVES * working_ns(evidence, number, group);
     let (handed, by) = handed_over(evidence, group);
-    let is_queued =
-        (handed as f64 - times).abs() <= AS_MANY * times && takes(evidence, sleeper, sleeps, times);
+    let is_queued = (handed as f64 - times).abs() <= AS_MANY * times
+        && takes(evidence, sleepers.first, sleeps, times);
     let threads: BTreeSet<u32> = match (waits, is_queued) {
         (true, _) => by_thread.keys().copied().collect(),
         (_, true) => by,
         _ => return None,
     };
-    let sleeps_on_ns = sleeps_on(evidence, (slow, sleeper), number, &threads);
-    let mean_ns = sleeps.wait_ns() / times;
+    let of_threads = sleepers.threads.iter();
+    let on = of_threads.map(|&one| sleeps_on(evidence, one, sleeps, &threads));
+    let sleeps_on_ns = on.fold(0.0, f64::max);
     let is_behind = waits && is_behind(evidence, (slow, number), (handed as f64, times));
     let wait_ns = if waits { by_thread.values().copied().fold(0.0, f64::max) } else { 0.0 };
     let all_wait_ns = if waits { all_wait_ns } else { 0.0 };
-    (sleeps_on_ns >= SLEEPS_ON * mean_ns || is_behind).then_some(Givers {
+    (sleeps_on_ns >= SLEEPS_ON * sleepers.mean_ns() || is_behind).then_some(Givers {
         group: number,
         all_wait_ns,
         wait_ns,
@@ -170,21 +255,44 @@ fn takes(evidence: &Evidence<'_>, thread: u32, sleeps: &Joint<'_>, times: f64) -
     apis.any(|row| !is_sleep(row.api) && row.calls as f64 >= (1.0 - AS_MANY) * times)
 }
 
-/// How long a thread sleeps on after others have handed all over: until it ends after they do, or while they wait for its end.
+/// How long a thread sleeps on after others have handed all over: after their ends, or while they wait for its end.
 fn sleeps_on(
     evidence: &Evidence<'_>,
-    (slow, sleeper): (u32, u32),
-    group: u32,
-    threads: &BTreeSet<u32>,
+    sleeper: u32,
+    sleeps: &Joint<'_>,
+    givers: &BTreeSet<u32>,
 ) -> f64 {
     let row = |thread: u32| -> &ThreadRow { &evidence.analysis.threads[thread as usize] };
-    let last = threads.iter().map(|&thread| row(thread).end_ns).max();
-    let after = last.map_or(0, |last| row(sleeper).end_ns.0.saturating_sub(last.0));
-    let joins = evidence.causes_of(group).filter(|row| row.purpose == Purpose::Join);
-    let joins = joins.filter(|row| {
-        row.wakers.iter().any(is_of(slow))
-            && row.by_thread.iter().any(|span| threads.contains(&span.thread))
-    });
-    let joined = joins.map(|row| row.max_ns.as_f64()).fold(0.0, f64::max);
-    joined.max(Ns(after).as_f64())
+    let life = (row(sleeper).start_ns.0, row(sleeper).end_ns.0);
+    let last = givers.iter().map(|&thread| row(thread).end_ns.0).max().unwrap_or(life.1);
+    let mut spans: Vec<Span> = vec![(last.clamp(life.0, life.1), life.1)];
+    for &giver in givers {
+        let waits = times_of(evidence, giver).into_iter().flat_map(|own| &own.waits);
+        let joins =
+            waits.filter(|wait| wait.wait.purpose == Purpose::Join && wait.waker == Some(sleeper));
+        spans.extend(joins.map(|wait| (wait.begin_ns, wait.woken_ns.unwrap_or(wait.end_ns))));
+    }
+    let slept = sleeps.by_thread().into_iter().find(|&(_, thread)| thread == sleeper);
+    let slept_ns = slept.map_or(0.0, |(ns, _)| ns);
+    let on = |span: Span| {
+        let within = Ns(span.1.saturating_sub(span.0)).as_f64();
+        // Single sleeps are known from a millisecond on. But who sleeps for longer than there is time before sleeps on, too.
+        let before = row(sleeper).lifetime_ns.as_f64() - within;
+        slept_in(evidence, sleeper, span).max(slept_ns - before).clamp(0.0, within.max(0.0))
+    };
+    spans.into_iter().map(on).fold(0.0, f64::max)
+}
+
+fn times_of<'e>(evidence: &'e Evidence<'_>, thread: u32) -> Option<&'e OffCpuTimes> {
+    evidence.watched.times.as_ref()?.get(thread as usize)
+}
+
+/// How long the long sleeps of a thread are in a time, if there are several: to begin with, it may have been asleep.
+fn slept_in(evidence: &Evidence<'_>, thread: u32, span: Span) -> f64 {
+    let waits = times_of(evidence, thread).map_or(&[][..], |own| &own.waits);
+    let parts = parts_of(waits, |wait| (wait.begin_ns, wait.end_ns), span);
+    let sleeps = parts.filter(|(wait, _)| wait.wait.purpose == Purpose::Sleep);
+    let (count, ns) = sleeps
+        .fold((0, 0), |(count, ns), (_, (from, to))| (count + 1, ns + to.saturating_sub(from)));
+    if count > 1 { Ns(ns).as_f64() } else { 0.0 }
 }

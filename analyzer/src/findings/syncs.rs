@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::files::{self, Files};
 use super::joint::Joint;
-use super::{Evidence, Finding, FindingKind, uses};
+use super::{Evidence, Finding, FindingKind, behind, uses};
 use crate::causes::{CauseRow, PartyKind, Purpose, WaitObject};
 use crate::clock::Ns;
 
@@ -30,7 +30,8 @@ pub(super) fn syncing(evidence: &Evidence<'_>) -> Option<Finding> {
         of_functions.entry((one.group, one.api)).or_default().push(one);
     }
     let found = of_functions.into_iter().filter_map(|((group, api), uses)| {
-        let (thread, saves_ns) = longest(&uses)?;
+        let (thread, of_thread) = behind::gains_most(evidence, (group, api), &by_thread(&uses))?;
+        let saves_ns = of_thread.max(behind::run_gains(evidence, api));
         evidence.is_material(saves_ns).then_some((saves_ns, thread, group, api, uses))
     });
     let (saves_ns, thread, group, api, uses) = found.max_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -64,7 +65,8 @@ pub(super) fn synchronous_writes(evidence: &Evidence<'_>) -> Option<Finding> {
         let uses = uses.get(&key)?;
         let calls = uses.iter().fold(0, |sum: u64, one| sum.saturating_add(one.calls));
         let bytes = uses.iter().fold(0, |sum: u64, one| sum.saturating_add(one.bytes.unwrap_or(0)));
-        let (saves_ns, thread) = *waits.by_thread().first()?;
+        let own: Vec<_> = waits.by_thread().into_iter().map(|(ns, thread)| (thread, ns)).collect();
+        let (thread, saves_ns) = behind::gains_most(evidence, key, &own)?;
         let by_disk =
             waits.ended_by(|waker| matches!(waker.kind, PartyKind::Interrupt | PartyKind::Kernel));
         let is_each = calls >= SEVERAL
@@ -101,13 +103,13 @@ fn is_write(row: &CauseRow) -> bool {
         && matches!(&row.object, WaitObject::File { name } if is_of_disk(name))
 }
 
-/// The thread with the longest time in all of the uses.
-fn longest(uses: &[uses::Use<'_>]) -> Option<(u32, f64)> {
+/// The time of each thread in all of the uses.
+fn by_thread(uses: &[uses::Use<'_>]) -> Vec<(u32, f64)> {
     let mut sums = BTreeMap::<u32, f64>::new();
     for &(thread, ns, _) in uses.iter().flat_map(|one| &one.threads) {
         *sums.entry(thread).or_default() += ns;
     }
-    sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))
+    sums.into_iter().collect()
 }
 
 /// The system call with the longest time.

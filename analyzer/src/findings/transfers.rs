@@ -1,8 +1,9 @@
 //! Reads and writes of few bytes at a time.
 
-use super::{Blame, Evidence, Finding, FindingKind, again, files, uses};
+use super::{Blame, Evidence, Finding, FindingKind, again, behind, files, uses};
 use crate::arguments::ArgumentUnit;
 use crate::clock::Ns;
+use crate::packed::ThreadApi;
 use crate::watched::FileKind;
 
 /// Transfers with fewer bytes than this on average are small: those of a page take no longer.
@@ -68,7 +69,8 @@ pub(super) fn small(evidence: &Evidence<'_>) -> Vec<Finding> {
 
 /// Those of a group in a function, if they take long enough.
 fn of_function(evidence: &Evidence<'_>, one: &uses::Use<'_>, kind: FileKind) -> Option<Finding> {
-    let (thread, saves_ns) = one.busiest()?;
+    let by_thread = whole_calls(evidence, one);
+    let (thread, saves_ns) = behind::gains_most(evidence, (one.group, one.api), &by_thread)?;
     if !evidence.is_material_to(thread, saves_ns) {
         return None;
     }
@@ -83,7 +85,7 @@ fn of_function(evidence: &Evidence<'_>, one: &uses::Use<'_>, kind: FileKind) -> 
         calls: one.calls,
         mean_bytes: one.mean_bytes()?,
         usual_bytes: one.api.and_then(|api| usual_size(evidence, api)),
-        all_ns: Ns::from_f64(one.cpu_ns),
+        all_ns: Ns::from_f64(by_thread.iter().map(|(_, ns)| ns).sum::<f64>().max(one.cpu_ns)),
         of: kind,
         several,
     };
@@ -95,6 +97,27 @@ fn of_function(evidence: &Evidence<'_>, one: &uses::Use<'_>, kind: FileKind) -> 
         false => blame,
     });
     Some(Finding { blame, ..finding })
+}
+
+/// The time of each thread on the CPU in calls of the function, if these do nothing but transfer, or else in the system calls alone: to get
+/// into the kernel and back is in no system call, and goes with it.
+fn whole_calls(evidence: &Evidence<'_>, one: &uses::Use<'_>) -> Vec<(u32, f64)> {
+    let of_function = |thread: u32| {
+        let apis = &evidence.analysis.threads[thread as usize].apis;
+        apis.iter().find(|row| Some(row.api) == one.api)
+    };
+    let own = |&(thread, _, cpu_ns): &(u32, f64, f64)| (thread, cpu_ns, of_function(thread));
+    let threads: Vec<_> = one.threads.iter().map(own).collect();
+    let calls = threads.iter().filter_map(|(.., row)| row.as_ref());
+    let calls = calls.fold(0, |sum: u64, row| sum.saturating_add(row.calls));
+    let are_all = one.calls as f64 >= NEARLY_ALL * calls as f64;
+    let whole = |(thread, cpu_ns, row): (u32, f64, Option<ThreadApi>)| {
+        let row = row.filter(|_| are_all);
+        let off_ns = |row: &ThreadApi| row.wait_ns.0.saturating_add(row.preempted_ns.0);
+        let ns = row.map_or(0, |row| row.self_ns.0.saturating_sub(off_ns(&row)));
+        (thread, Ns(ns).as_f64().max(cpu_ns))
+    };
+    threads.into_iter().map(whole).collect()
 }
 
 /// Whether the files that the group opens are transferred in pieces.

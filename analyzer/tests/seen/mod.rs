@@ -86,6 +86,7 @@ impl Seen {
             }
             for row in &mut file.causes {
                 row.context_ref = own(row.tid, row.context_ref);
+                row.holder_context_ref = own(row.holder, row.holder_context_ref);
             }
             for row in &mut file.files {
                 row.context_ref = own(row.tid, row.context_ref);

@@ -2,7 +2,7 @@
 
 use chase_analyzer::{Finding, FindingKind, Ns};
 
-use super::{api, at, calls_at, group, take, uses};
+use super::{api, at, calls_at, group, take, uses, who};
 use crate::report::Report;
 use crate::terminal::{count, elapsed, plural};
 
@@ -97,13 +97,20 @@ pub(super) fn sleeping(report: &Report, finding: &Finding) -> (String, String) {
     else {
         return (String::new(), String::new());
     };
+    let group = group(report, finding);
+    let is_part = finding.threads.len() < group.threads;
+    let who = if is_part { who(report, finding, group).0 } else { group.label.clone() };
+    let (it_sleeps, sleeps_for, it) = match is_part && finding.threads.len() > 1 {
+        true => ("they sleep", "sleep for", "them"),
+        false => ("it sleeps", "sleeps for", "it"),
+    };
     let from = &report.groups().rows[waiting as usize].label;
     let meanwhile = match all_wait_ns {
-        Ns(0) => format!(", and it sleeps on for {} when no more come", elapsed(sleeps_on_ns.0)),
-        Ns(ns) => format!(", while {from} waits for it {}", elapsed(ns)),
+        Ns(0) => format!(", and {it_sleeps} on for {} when no more come", elapsed(sleeps_on_ns.0)),
+        Ns(ns) => format!(", while {from} waits for {it} {}", elapsed(ns)),
     };
     (
-        format!("{} sleeps for each thing that {from} hands to it", group(report, finding).label),
+        format!("{who} {sleeps_for} each thing that {from} hands to {it}"),
         format!(
             ": {} times {} in {}{}, {} together{meanwhile}",
             count(sleeps),
