@@ -46,13 +46,13 @@ const STEP: usize = 64 << 10;
 const LARGEST_STEP: usize = 256 << 10;
 /// A recording of this size is likely to grow further, so it is populated ahead of need.
 const MANY: usize = 512 << 10;
-/// Ahead of need, there is one part in so many of what there is, up to that of a thousand threads that start at once.
-const AHEAD_SHARE: usize = 4;
-const LARGEST_AHEAD: usize = 8 << 20;
 /// How much is allocated at the start where nothing can be populated later.
 const FIXED: usize = FIRST_LENGTH;
 /// The mapping may take one part in so many of the address space limit.
 const ADDRESS_SPACE_SHARE: u64 = 8;
+
+/// For how many tenths of a second a thread waits for others that are populating pages.
+const PATIENCE: usize = 10;
 
 /// How many chunks of thread records have their threads' names read at the end.
 const NAMED_CHUNKS: usize = 16;
@@ -86,9 +86,9 @@ static RECORDING: Lock<State> = Lock::new(State {
     origins: Records::NONE,
 });
 
-/// Held by the thread that makes room, before [`RECORDING`]. That is free while the kernel populates pages, for all threads
-/// that find room.
-static GROWING: Lock<()> = Lock::new(());
+/// How many threads are populating pages. They hold no lock meanwhile: on a busy machine that can take long, and each thread that
+/// starts would wait for it. Several may populate the same pages, which is harmless. Only grows while [`RECORDING`] is held.
+static POPULATING: AtomicU32 = AtomicU32::new(0);
 
 /// Whether there is a recording.
 static OPEN: AtomicBool = AtomicBool::new(false);
@@ -243,23 +243,21 @@ fn map_with_room(place: usize, fd: i32, len: usize) -> Result<*mut u8, Errno> {
 /// Appends a populated chunk of `len` bytes. If there is no room, returns `None`, and stops the recording. Signals
 /// are blocked.
 pub(crate) fn chunk(kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {
-    let (chunk, is_short) = {
+    let (chunk, ahead) = {
         let state = &mut *hold_with_room(|_| len)?;
-        (state.writer.chunk(kind, owner, len), room_ahead(state).is_some())
+        (state.writer.chunk(kind, owner, len), room_ahead(state))
     };
-    if is_short {
-        make_room_ahead();
-    }
+    // (The recording may end meanwhile.)
+    let _ = ahead.map(populate);
     chunk
 }
 
 /// Like [`chunk`], but also returns `None` if it would have to wait for other threads.
 pub(crate) fn chunk_at_once(kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {
-    let growing = GROWING.try_hold()?;
     let mut state = RECORDING.try_hold()?;
     if is_appendable(&state) && !state.has_room(len) {
         drop(state);
-        make_room(&growing, len)?;
+        make_room(len)?;
         state = RECORDING.try_hold()?;
     }
     append(&mut state, kind, owner, len)
@@ -280,26 +278,19 @@ fn hold_with_room(needed: impl Fn(&State) -> usize) -> Option<Held<'static, Stat
             return Some(state);
         }
         drop(state);
-        make_room(&GROWING.hold(), len)?;
+        make_room(len)?;
     }
 }
 
-/// Returns the range to populate ahead of need, if little room is left.
+/// Returns the range to populate ahead of need, if little room is left; only one thread at a time gets it.
 fn room_ahead(state: &State) -> Option<Range<usize>> {
     let room = state.writer.room();
-    let enough = (room / AHEAD_SHARE).clamp(LARGEST_STEP / 2, LARGEST_AHEAD);
-    let is_short = room - state.writer.committed() < enough;
-    let ahead = room..room + LARGEST_STEP.max(enough / 2);
+    let is_short = room - state.writer.committed() < LARGEST_STEP / 2;
+    let ahead = room..room + LARGEST_STEP;
     let is_wanted =
         is_open() && !stopped() && room >= MANY && is_short && ahead.end <= state.length;
-    (is_wanted && !cut_off::is_gone()).then_some(ahead)
-}
-
-/// Populates pages ahead of need, unless another thread is making room.
-fn make_room_ahead() {
-    let Some(_growing) = GROWING.try_hold() else { return };
-    let ahead = room_ahead(&RECORDING.hold());
-    let _ = ahead.map(populate);
+    let is_first = POPULATING.load(Ordering::Relaxed) == 0;
+    (is_wanted && is_first && !cut_off::is_gone()).then(|| begin(ahead))
 }
 
 /// Whether something may be appended, if there is room.
@@ -320,7 +311,7 @@ fn append(state: &mut State, kind: ChunkKind, owner: u32, len: usize) -> Option<
 }
 
 /// Makes room for `len` bytes, unless another thread has. If there is none, returns `None`, and stops the recording.
-fn make_room(_growing: &Held<'_, ()>, len: usize) -> Option<()> {
+fn make_room(len: usize) -> Option<()> {
     let range = next_room(&mut RECORDING.hold(), len);
     if let Err((reason, errno)) = range.and_then(populate) {
         // (A child that uses this memory may not make the system calls; its parent goes on.)
@@ -333,11 +324,17 @@ fn make_room(_growing: &Held<'_, ()>, len: usize) -> Option<()> {
     Some(())
 }
 
-/// Returns the range to populate for `len` bytes more, now mapped; an empty one if there is room.
+/// Begins to populate a range. [`RECORDING`] is held.
+fn begin(range: Range<usize>) -> Range<usize> {
+    POPULATING.fetch_add(1, Ordering::Relaxed);
+    range
+}
+
+/// Begins to populate a range for `len` bytes more, now mapped; an empty one if there is room.
 fn next_room(state: &mut State, len: usize) -> Result<Range<usize>, (u32, Errno)> {
     let room = state.writer.room();
     if state.has_room(len) {
-        return Ok(room..room);
+        return Ok(begin(room..room));
     }
     let step = (room / 2).clamp(STEP, LARGEST_STEP) & !(PAGE - 1);
     let wanted = (room + step).min(LARGEST);
@@ -347,22 +344,27 @@ fn next_room(state: &mut State, len: usize) -> Result<Range<usize>, (u32, Errno)
     if wanted > state.length {
         lengthen(state, wanted)?;
     }
-    Ok(room..wanted)
+    Ok(begin(room..wanted))
 }
 
-/// Populates a range behind the room, and adds it. [`GROWING`] is held, and [`RECORDING`] is not.
+/// Populates a range behind the room, which was begun, and adds it. [`RECORDING`] is not held.
 fn populate(range: Range<usize>) -> Result<(), (u32, Errno)> {
-    if range.is_empty() {
+    let (start, len) = (base().wrapping_add(range.start), range.len());
+    let populated =
+        if len > 0 { sys::advise(start, len, sys::MADV_POPULATE_WRITE) } else { Ok(()) };
+    POPULATING.fetch_sub(1, Ordering::Release);
+    let state = &mut *RECORDING.hold();
+    // Another thread may have been faster; or the recording was trimmed, and what is behind it unmapped.
+    if state.writer.room() != range.start || range.end > state.length {
         return Ok(());
     }
-    let start = base().wrapping_add(range.start);
-    sys::advise(start, range.len(), sys::MADV_POPULATE_WRITE).map_err(|errno| {
+    populated.map_err(|errno| {
         // EFAULT: a write would have raised SIGBUS for lack of space.
         let reason = if errno == libc::EFAULT { STOP_NO_SPACE } else { STOP_NO_MEMORY };
         (reason, if errno == libc::EFAULT { libc::ENOSPC } else { errno })
     })?;
-    // SAFETY: the part behind the old room is populated now, and no other thread changes the room.
-    unsafe { RECORDING.hold().writer.set_room(range.end) };
+    // SAFETY: the part behind the old room is populated now.
+    unsafe { state.writer.set_room(range.end) };
     Ok(())
 }
 
@@ -411,9 +413,15 @@ pub(crate) fn set_end(ticks: u64) {
 /// Stops all system calls before the process gives up the right to some of them: what is not in the recording yet
 /// will not be recorded. Signals are blocked.
 pub(crate) fn confine() {
-    // With these held, no thread is making room.
-    let _growing = GROWING.hold();
+    // With this held, no thread begins to make room.
     let _held = RECORDING.hold();
+    // (A child that used this memory may have been killed in between.)
+    for _ in 0..PATIENCE {
+        match POPULATING.load(Ordering::Acquire) {
+            0 => break,
+            threads => sys::futex_wait(&POPULATING, threads),
+        }
+    }
     if !sys::confine() {
         stop(STOP_CONFINED, 0);
     }
@@ -487,14 +495,11 @@ pub(crate) fn write(kind: ChunkKind, owner: u32, contents: &[u8], count: usize) 
     Some(chunk)
 }
 
-/// Handles the locks in a fork.
+/// Handles the lock in a fork.
 pub(crate) fn fork(moment: Fork) {
-    if moment == Fork::Before {
-        GROWING.fork(moment);
-        RECORDING.fork(moment);
-    } else {
-        RECORDING.fork(moment);
-        GROWING.fork(moment);
+    RECORDING.fork(moment);
+    if moment == Fork::InChild {
+        POPULATING.store(0, Ordering::Relaxed);
     }
 }
 

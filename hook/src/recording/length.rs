@@ -2,9 +2,7 @@
 
 use chase_format::layout::{PAGE, STOP_LIMIT, STOP_NO_MEMORY, STOP_NO_SPACE};
 
-use super::{
-    GROWING, LARGEST, RECORDING, State, base, cut_off, file_limit, is_open, open_again, stopped,
-};
+use super::{LARGEST, RECORDING, State, base, cut_off, file_limit, is_open, open_again, stopped};
 use crate::signals::SignalsBlocked;
 use crate::sys::{self, Errno};
 
@@ -53,7 +51,6 @@ fn set_length(state: &State, length: usize) -> Result<(), Errno> {
 /// more room, it lengthens the file again.
 pub(crate) fn trim() {
     let _signals = SignalsBlocked::new();
-    let _growing = GROWING.hold();
     let state = &mut *RECORDING.hold();
     let used = state.writer.committed();
     if set_length(state, used).is_ok() {
