@@ -122,10 +122,15 @@ impl OffCpu {
     /// Adds what was measured in the same time, as far as that has room in `time_ns`; not to what was measured here. Only
     /// where the scheduler was observed.
     pub(crate) fn lengthen(&mut self, by: Measured, time_ns: f64) {
-        let Some(preempted_ns) = &mut self.preempted_ns else { return };
+        self.wait_ns += self.lengthen_by_runnable(by, time_ns);
+    }
+
+    /// The same with the time of waiting for a processor only; returns as much of the rest as had room.
+    pub(crate) fn lengthen_by_runnable(&mut self, by: Measured, time_ns: f64) -> f64 {
+        let Some(preempted_ns) = &mut self.preempted_ns else { return 0.0 };
         let Measured { blocked, runnable, .. } = by.within(time_ns - self.wait_ns - *preempted_ns);
-        self.wait_ns += blocked;
         *preempted_ns += runnable;
+        blocked
     }
 
     pub(crate) fn add(&mut self, other: Self) {

@@ -85,7 +85,8 @@ pub(crate) fn of_images(
         threads.iter().map(part).fold(0, |sum: u64, ns| sum.saturating_add(ns.0))
     };
     // The cost of threads includes watching, which was subtracted from their times.
-    let calls_ns = sum(|row| row.own_cost_ns).saturating_sub(watching_ns);
+    let calls_ns = sum(|row| Ns(row.own_cost_ns.0.saturating_sub(row.own_wait_ns.0)));
+    let calls_ns = calls_ns.saturating_sub(watching_ns);
     let found = on_cpu.objects.iter().find(|row| row.name == OWN);
     let found_ns = found.map_or(0, |row| row.time.on_cpu_ns.0);
     // Samples also found the hook in starts of threads and processes that were watched already.

@@ -278,19 +278,17 @@ pub struct ThreadRow {
     /// The object that this code belongs to, by number in [`Analysis::objects`](crate::Analysis::objects): that of
     /// the start routine, or, if that is a runtime's, of what the thread was made to run; otherwise the executable.
     pub own_object: u32,
-    /// Time that is neither in `application_ns` nor in any call: how long other threads had the processor during
-    /// calls that were not timed, as far as nobody measured in which. An estimate.
+    /// Time neither in `application_ns` nor in any call: how long other threads had the processor during calls that were not timed,
+    /// as far as nobody measured in which. An estimate.
     pub unattributed_ns: Ns,
-    /// The part of `application_ns` in which the thread waited, off the CPU; `None` if the scheduler was not
-    /// observed.
+    /// The part of `application_ns` in which the thread waited, off the CPU; `None` if the scheduler was not observed.
     pub application_wait_ns: Option<Ns>,
     /// The part of it in which the thread was ready to run and another ran.
     pub application_preempted_ns: Option<Ns>,
     /// The part of that, and of the calls' [`Measures::preempted_ns`], after waits: from being woken to running again.
     #[serde(skip)]
     pub woken_ns: Ns,
-    /// Time on the CPU in its lifetime: from switch to switch, if a companion measured it, or by the thread's clock, if its
-    /// end was seen. Includes what the hook and the kernel did for it.
+    /// Time on the CPU in its lifetime, what the hook and the kernel did for it included: as a companion measured it, or by its clock.
     pub on_cpu_ns: Option<Ns>,
     /// The same with what it ran before it was recorded: a program until the hook was loaded.
     #[serde(skip)]
@@ -300,6 +298,9 @@ pub struct ThreadRow {
     pub off_cpu: MeasuredOffCpu,
     /// The hook's overhead in this thread; it is in no other figure.
     pub own_cost_ns: Ns,
+    /// The part of it in which the hook waited.
+    #[serde(skip)]
+    pub(crate) own_wait_ns: Ns,
     /// What the hook did in it for new contexts. It is in the time of what makes their calls.
     #[serde(skip)]
     pub(crate) slow_ns: Ns,

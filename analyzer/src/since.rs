@@ -145,6 +145,7 @@ fn thread(row: &mut ThreadRow, was: &ThreadRow, apis: &[Option<u32>], from: Ns) 
     row.on_cpu_ns = less_of(row.on_cpu_ns, was.on_cpu_ns);
     row.off_cpu = off_cpu(row.off_cpu, was.off_cpu);
     row.own_cost_ns = less(row.own_cost_ns, was.own_cost_ns);
+    row.own_wait_ns = less(row.own_wait_ns, was.own_wait_ns);
     row.overlap_ns = less(row.overlap_ns, was.overlap_ns);
     row.lost_calls = row.lost_calls.saturating_sub(was.lost_calls);
     row.measures = measures(&row.measures, &was.measures);

@@ -124,6 +124,8 @@ impl BlockedSpan {
         let row = self.api.and_then(|api| analysis.apis.get(api as usize));
         let is_of_team = match row {
             _ if self.cause == SpanCause::Recording => return Cause::Other,
+            // It was stopped.
+            _ if self.cause == SpanCause::Other && self.syscall.is_none() => return Cause::Other,
             // What the name tells holds for all of its waits.
             Some(row) if row.waits_for.is_some() => return analysis.waits_for(self.api, thread),
             Some(row) => is_function_of_team(row),
@@ -268,7 +270,7 @@ fn blocked(long: LongWait) -> BlockedSpan {
             Purpose::Sleep => SpanCause::Time,
             Purpose::Readiness | Purpose::Network => SpanCause::Connection,
             Purpose::Sync | Purpose::File | Purpose::Page => SpanCause::File,
-            Purpose::Completion | Purpose::Other => SpanCause::Other,
+            Purpose::Completion | Purpose::Stopped | Purpose::Other => SpanCause::Other,
         },
         syscall,
         api: wait.api,

@@ -8,6 +8,9 @@ use crate::blocking::{Cause, cause_of, is_of_openmp};
 use crate::rows::{ApiRow, ObjectRow, ThreadRow};
 use crate::syscalls::{Category, InOwnCode, OfApi, SyscallRow, WaitsIn, category_of, syscall_name};
 
+/// In place of a system call's number: the thread did not wait, it was stopped.
+pub(crate) const WHILE_STOPPED: u32 = NO_SYSCALL - 1;
+
 /// Times of waits by what they are for.
 type Times = BTreeMap<Cause, u64>;
 
@@ -115,6 +118,9 @@ pub(crate) fn of_wait(number: u32, for_memory_map: bool, is_of_team: bool) -> Ca
     if number == NO_SYSCALL {
         return Cause::Page;
     }
+    if number == WHILE_STOPPED {
+        return Cause::Other;
+    }
     match cause_of_syscall(&syscall_name(number), category_of(number)) {
         Cause::Lock if is_of_team => Cause::Barrier,
         cause => cause,
@@ -175,6 +181,7 @@ mod tests {
         };
         assert_eq!(waits_for(NO_SYSCALL, false), Cause::Page);
         assert_eq!(waits_for(NO_SYSCALL, true), Cause::Lock);
+        assert_eq!(waits_for(WHILE_STOPPED, false), Cause::Other);
         assert_eq!(waits_for(mprotect, true), Cause::Lock);
         assert_eq!(waits_for(mprotect, false), Cause::Other);
         assert_eq!(waits_for(read, true), Cause::Io);

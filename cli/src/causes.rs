@@ -145,6 +145,7 @@ pub(crate) fn awaited(report: &Report, row: &CauseRow) -> String {
             one(&|group| format!("the {what} of process {}", group.program))
         }
         Purpose::Page => Some("a page of memory".to_owned()),
+        Purpose::Stopped => Some("being continued, since it was stopped".to_owned()),
         _ => None,
     };
     end.unwrap_or_default()

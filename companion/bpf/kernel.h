@@ -144,6 +144,15 @@ struct task_struct {
 	struct thread_struct thread;
 };
 
+struct sigaction {
+	void *sa_handler;
+	unsigned long sa_flags;
+};
+
+struct k_sigaction {
+	struct sigaction sa;
+};
+
 struct linux_binprm {
 	u32 secureexec : 1;
 };

@@ -197,6 +197,28 @@ static __attribute__((noinline)) int find_gone(struct state *state, struct task_
 	return 0;
 }
 
+#define EINTR 4
+#define ERESTARTSYS 512
+#define ERESTARTNOINTR 513
+#define ERESTARTNOHAND 514
+#define ERESTART_RESTARTBLOCK 516
+
+/* It is known what became of the syscall that a signal interrupted: it failed, or is made again. */
+static __attribute__((noinline)) int settle_interrupted(struct state *state, u32 fails)
+{
+	struct row *row;
+
+	if (!state)
+		return 0;
+	row = row_for(state, state->context, state->interrupted);
+	if (row && fails)
+		add_error(row, EINTR);
+	else if (row)
+		row->restarts++;
+	state->interrupted_by = 0;
+	return 0;
+}
+
 /* The syscall under way never returns to where it was made. */
 INLINE void close_syscall(struct state *state, u64 finished)
 {

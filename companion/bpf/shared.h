@@ -136,7 +136,8 @@ struct wait_key {
 	u32 syscall;      /* that it waited in; NO_SYSCALL: none, as in a page fault */
 	u64 site;         /* return address of the library call that it waited in, 0: not known */
 	u64 object;       /* the futex's address; or the inode behind a descriptor */
-	u32 detail;       /* the futex's operation; the descriptor; the child */
+	u32 detail;       /* the futex's operation; the descriptor; the child; outside of a syscall: STOPPED, or 0 */
+#define STOPPED 1 /* by a signal, or by who traces it */
 	u32 holder;       /* the thread that is the owner, if the futex is that of a mutex */
 	u32 holder_context;
 	u32 waker_kind;

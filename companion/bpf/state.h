@@ -23,6 +23,7 @@ struct state {
 	u32 starting;     /* between STARTING and the hello; or LOADING */
 #define IS_STARTING 1
 #define LOADING 2 /* the dynamic linker loads the hook */
+	u32 interrupted, interrupted_by; /* the latest syscall, if a signal interrupted it and it is not known yet what it returns; ERESTART* */
 	u64 entered_ns;
 	u64 off_cpu_ns; /* during it */
 	u64 on_cpu_ns;  /* when it was last put on the CPU, or since when its time there is to be added */

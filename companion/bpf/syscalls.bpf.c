@@ -24,7 +24,9 @@
 #define NR_OPENAT 257
 #define CLONE_VM 0x100
 #define TS_COMPAT 2
+#define TASK_STOPPED 4
 #define TASK_TRACED 8
+#define SA_RESTART 0x10000000
 /* Where cs is in what a program for events gets: the registers, each of eight bytes. */
 #define CS_IN_REGISTERS 17
 
@@ -146,6 +148,9 @@ int sys_enter(u64 *arguments)
 		find_running(state);
 	if (state->is_ready)
 		find_ready(state, regs->di, number);
+	/* (No handler ran.) */
+	if (state->interrupted_by)
+		settle_interrupted(state, 0);
 	if (number == NR_OPENAT && !state->own && is_hook(regs->si))
 		state->starting = LOADING;
 	state->syscall = number;
@@ -203,10 +208,29 @@ int sys_exit(u64 *arguments)
 	row->off_cpu_ns += state->off_cpu_ns;
 	if (result >= 0)
 		row->returned += result;
-	else if (result == -512 || result == -513 || result == -514 || result == -516)
-		row->restarts++;
-	else if (result >= -4095)
+	else if (result == -ERESTARTSYS || result == -ERESTARTNOINTR || result == -ERESTARTNOHAND ||
+		 result == -ERESTART_RESTARTBLOCK) {
+		state->interrupted = row->syscall;
+		state->interrupted_by = -result;
+	} else if (result >= -4095)
 		add_error(row, -result);
+	return 0;
+}
+
+/* A signal is delivered. If a handler runs, the first one decides whether the syscall that was interrupted is made again. */
+SEC("tp_btf/signal_deliver")
+int signal_deliver(u64 *arguments)
+{
+	struct k_sigaction *action = (void *)arguments[2];
+	struct state *state = current_state();
+	u32 by;
+
+	/* (0 and 1 are no handlers.) */
+	if (!state || !state->interrupted_by || (u64)READ(action, sa.sa_handler) <= 1)
+		return 0;
+	by = state->interrupted_by;
+	settle_interrupted(state, by == ERESTARTNOHAND || by == ERESTART_RESTARTBLOCK ||
+				      (by == ERESTARTSYS && !(READ(action, sa.sa_flags) & SA_RESTART)));
 	return 0;
 }
 
@@ -235,6 +259,11 @@ int sched_switch(u64 *arguments)
 			state->left_ns = 0;
 		else if (state->left_kind == WAIT_VOLUNTARY)
 			note_wait(state, previous);
+		if (previous_state & (TASK_STOPPED | TASK_TRACED) && state->left_kind == WAIT_VOLUNTARY) {
+			state->wait.syscall = NO_SYSCALL;
+			state->wait.object = 0;
+			state->wait.detail = STOPPED;
+		}
 	}
 	state = state_of(next->pid);
 	t = sums();

@@ -24,7 +24,7 @@ pub static OBJECT: &[u8] = include_bytes_aligned!("../bpf/syscalls.bpf.o");
 
 /// The programs, which have the names of their tracepoints, in the order of attaching: those for ends come before
 /// those for beginnings, so that nothing that began before is taken for complete.
-const PROGRAMS: [&str; 7] = [
+const PROGRAMS: [&str; 8] = [
     "sched_process_exit",
     "sched_process_exec",
     "task_newtask",
@@ -32,6 +32,7 @@ const PROGRAMS: [&str; 7] = [
     "sched_waking",
     "sys_exit",
     "sys_enter",
+    "signal_deliver",
 ];
 
 /// The program that takes samples.

@@ -28,7 +28,7 @@ pub(crate) use self::length::{lengthen_ahead, trim};
 pub(crate) use self::lost::{Lost, add_unseen, times_unseen, unseen};
 pub(crate) use self::records::Records;
 use crate::abi::BASE;
-use crate::lock::{Fork, Lock};
+use crate::lock::{Fork, Held, Lock};
 use crate::signals::SignalsBlocked;
 use crate::sys::{self, Errno};
 use crate::{clock, fork_word};
@@ -50,6 +50,9 @@ const MANY: usize = 512 << 10;
 const FIXED: usize = FIRST_LENGTH;
 /// The mapping may take one part in so many of the address space limit.
 const ADDRESS_SPACE_SHARE: u64 = 8;
+
+/// For how many tenths of a second a thread waits for others that are populating pages.
+const PATIENCE: usize = 10;
 
 /// How many chunks of thread records have their threads' names read at the end.
 const NAMED_CHUNKS: usize = 16;
@@ -83,13 +86,14 @@ static RECORDING: Lock<State> = Lock::new(State {
     origins: Records::NONE,
 });
 
+/// How many threads are populating pages. They hold no lock meanwhile: on a busy machine that can take long, and each thread that
+/// starts would wait for it. Several may populate the same pages, which is harmless. Only grows while [`RECORDING`] is held.
+static POPULATING: AtomicU32 = AtomicU32::new(0);
+
 /// Whether there is a recording.
 static OPEN: AtomicBool = AtomicBool::new(false);
 /// Whether it can't grow any more.
 static STOPPED: AtomicBool = AtomicBool::new(false);
-
-/// Whether a thread is populating pages ahead of need.
-static IS_AHEAD: AtomicBool = AtomicBool::new(false);
 
 /// Returns the start of the mapping.
 pub(crate) fn base() -> *mut u8 {
@@ -212,7 +216,6 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
     // SAFETY: the first `room` bytes of the mapping are populated, zero and ours alone.
     state.writer = unsafe { Writer::begin(base, room, header) };
     STOPPED.store(false, Ordering::Relaxed);
-    IS_AHEAD.store(false, Ordering::Relaxed);
     OPEN.store(true, Ordering::Release);
     Ok(())
 }
@@ -241,67 +244,98 @@ fn map_with_room(place: usize, fd: i32, len: usize) -> Result<*mut u8, Errno> {
 /// are blocked.
 pub(crate) fn chunk(kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {
     let (chunk, ahead) = {
-        let state = &mut *RECORDING.hold();
-        (append(state, kind, owner, len), room_ahead(state))
+        let state = &mut *hold_with_room(|_| len)?;
+        (state.writer.chunk(kind, owner, len), room_ahead(state))
     };
-    if let Some(ahead) = ahead {
-        make_room_ahead(ahead);
-    }
+    // (The recording may end meanwhile.)
+    let _ = ahead.map(populate);
     chunk
 }
 
 /// Like [`chunk`], but also returns `None` if it would have to wait for other threads.
 pub(crate) fn chunk_at_once(kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {
-    let state = &mut *RECORDING.try_hold()?;
-    append(state, kind, owner, len)
+    let mut state = RECORDING.try_hold()?;
+    if is_appendable(&state) && !state.has_room(len) {
+        drop(state);
+        make_room(len)?;
+        state = RECORDING.try_hold()?;
+    }
+    append(&mut state, kind, owner, len)
 }
 
-/// Returns the range to populate ahead of need, if little room is left. Only one thread at a time gets it.
+/// Takes the lock when there is room for as much as is `needed`. If there is none, returns `None`, and stops the recording.
+fn hold_with_room(needed: impl Fn(&State) -> usize) -> Option<Held<'static, State>> {
+    loop {
+        let state = RECORDING.hold();
+        let len = needed(&state);
+        if len == 0 {
+            return Some(state);
+        }
+        if !is_appendable(&state) {
+            return None;
+        }
+        if state.has_room(len) {
+            return Some(state);
+        }
+        drop(state);
+        make_room(len)?;
+    }
+}
+
+/// Returns the range to populate ahead of need, if little room is left; only one thread at a time gets it.
 fn room_ahead(state: &State) -> Option<Range<usize>> {
     let room = state.writer.room();
     let is_short = room - state.writer.committed() < LARGEST_STEP / 2;
     let ahead = room..room + LARGEST_STEP;
     let is_wanted =
         is_open() && !stopped() && room >= MANY && is_short && ahead.end <= state.length;
-    (is_wanted && !cut_off::is_gone() && !IS_AHEAD.swap(true, Ordering::Relaxed)).then_some(ahead)
+    let is_first = POPULATING.load(Ordering::Relaxed) == 0;
+    (is_wanted && is_first && !cut_off::is_gone()).then(|| begin(ahead))
 }
 
-/// Populates a range without holding the lock, so that no other thread has to wait. (The recording may end meanwhile,
-/// or another thread may populate the same range: both are harmless.)
-fn make_room_ahead(ahead: Range<usize>) {
-    let len = ahead.len();
-    let populated = sys::advise(base().wrapping_add(ahead.start), len, sys::MADV_POPULATE_WRITE);
-    let state = &mut *RECORDING.hold();
-    if populated.is_ok() && state.writer.room() == ahead.start && ahead.end <= state.length {
-        // SAFETY: the part behind the old room is populated now.
-        unsafe { state.writer.set_room(ahead.end) };
+/// Whether something may be appended, if there is room.
+fn is_appendable(state: &State) -> bool {
+    // A fork's child that has not been noticed yet must not append to its parent's file.
+    if stopped() || !is_open() || !fork_word::is_ours() {
+        return false;
     }
-    IS_AHEAD.store(false, Ordering::Relaxed);
+    let is_gone = cut_off::is_gone();
+    if is_gone {
+        cut_off::stop(state);
+    }
+    !is_gone
 }
 
 fn append(state: &mut State, kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {
-    // A fork's child that has not been noticed yet must not append to its parent's file.
-    if stopped() || !is_open() || !fork_word::is_ours() {
-        return None;
-    }
-    if cut_off::is_gone() {
-        cut_off::stop(state);
-        return None;
-    }
-    while state.writer.room() - state.writer.committed() < len {
-        if let Err((reason, errno)) = make_room(state) {
-            // (A child that uses this memory may not make the system calls; its parent goes on.)
-            if !sys::is_confined_here() {
-                stop(reason, errno);
-            }
-            return None;
-        }
-    }
-    state.writer.chunk(kind, owner, len)
+    is_appendable(state).then(|| state.writer.chunk(kind, owner, len))?
 }
 
-fn make_room(state: &mut State) -> Result<(), (u32, Errno)> {
+/// Makes room for `len` bytes, unless another thread has. If there is none, returns `None`, and stops the recording.
+fn make_room(len: usize) -> Option<()> {
+    let range = next_room(&mut RECORDING.hold(), len);
+    if let Err((reason, errno)) = range.and_then(populate) {
+        // (A child that uses this memory may not make the system calls; its parent goes on.)
+        if !sys::is_confined_here() {
+            stop(reason, errno);
+        }
+        return None;
+    }
+    note_latest();
+    Some(())
+}
+
+/// Begins to populate a range. [`RECORDING`] is held.
+fn begin(range: Range<usize>) -> Range<usize> {
+    POPULATING.fetch_add(1, Ordering::Relaxed);
+    range
+}
+
+/// Begins to populate a range for `len` bytes more, now mapped; an empty one if there is room.
+fn next_room(state: &mut State, len: usize) -> Result<Range<usize>, (u32, Errno)> {
     let room = state.writer.room();
+    if state.has_room(len) {
+        return Ok(begin(room..room));
+    }
     let step = (room / 2).clamp(STEP, LARGEST_STEP) & !(PAGE - 1);
     let wanted = (room + step).min(LARGEST);
     if wanted <= room {
@@ -310,17 +344,34 @@ fn make_room(state: &mut State) -> Result<(), (u32, Errno)> {
     if wanted > state.length {
         lengthen(state, wanted)?;
     }
-    sys::advise(base().wrapping_add(room), wanted - room, sys::MADV_POPULATE_WRITE).map_err(
-        |errno| {
-            // EFAULT: a write would have raised SIGBUS for lack of space.
-            let reason = if errno == libc::EFAULT { STOP_NO_SPACE } else { STOP_NO_MEMORY };
-            (reason, if errno == libc::EFAULT { libc::ENOSPC } else { errno })
-        },
-    )?;
+    Ok(begin(room..wanted))
+}
+
+/// Populates a range behind the room, which was begun, and adds it. [`RECORDING`] is not held.
+fn populate(range: Range<usize>) -> Result<(), (u32, Errno)> {
+    let (start, len) = (base().wrapping_add(range.start), range.len());
+    let populated =
+        if len > 0 { sys::advise(start, len, sys::MADV_POPULATE_WRITE) } else { Ok(()) };
+    POPULATING.fetch_sub(1, Ordering::Release);
+    let state = &mut *RECORDING.hold();
+    // Another thread may have been faster; or the recording was trimmed, and what is behind it unmapped.
+    if state.writer.room() != range.start || range.end > state.length {
+        return Ok(());
+    }
+    populated.map_err(|errno| {
+        // EFAULT: a write would have raised SIGBUS for lack of space.
+        let reason = if errno == libc::EFAULT { STOP_NO_SPACE } else { STOP_NO_MEMORY };
+        (reason, if errno == libc::EFAULT { libc::ENOSPC } else { errno })
+    })?;
     // SAFETY: the part behind the old room is populated now.
-    unsafe { state.writer.set_room(wanted) };
-    note_latest();
+    unsafe { state.writer.set_room(range.end) };
     Ok(())
+}
+
+impl State {
+    fn has_room(&self, len: usize) -> bool {
+        self.writer.room() - self.writer.committed() >= len
+    }
 }
 
 fn open_again(state: &State) -> Result<i32, Errno> {
@@ -362,8 +413,15 @@ pub(crate) fn set_end(ticks: u64) {
 /// Stops all system calls before the process gives up the right to some of them: what is not in the recording yet
 /// will not be recorded. Signals are blocked.
 pub(crate) fn confine() {
-    // With this held, no thread is making room.
+    // With this held, no thread begins to make room.
     let _held = RECORDING.hold();
+    // (A child that used this memory may have been killed in between.)
+    for _ in 0..PATIENCE {
+        match POPULATING.load(Ordering::Acquire) {
+            0 => break,
+            threads => sys::futex_wait(&POPULATING, threads),
+        }
+    }
     if !sys::confine() {
         stop(STOP_CONFINED, 0);
     }
@@ -371,7 +429,7 @@ pub(crate) fn confine() {
 
 /// Returns an empty thread record and its number; `None` if there is no room. Signals are blocked.
 pub(crate) fn thread_record() -> Option<(*mut ThreadRecord, u32)> {
-    let state = &mut *RECORDING.hold();
+    let state = &mut *hold_with_room(|state| state.threads.needed())?;
     let mut threads = state.threads;
     let record = threads.next(|| {
         let chunk = append(state, ChunkKind::Threads, NONE, PAGE)?;
@@ -415,7 +473,7 @@ pub(crate) fn note_names() {
 /// Returns an empty record for what was observed of a thread's creation; `None` if there is no room. Signals are
 /// blocked.
 pub(crate) fn origin_record() -> Option<*mut OriginRecord> {
-    let state = &mut *RECORDING.hold();
+    let state = &mut *hold_with_room(|state| state.origins.needed())?;
     let mut origins = state.origins;
     let record = origins.next(|| append(state, ChunkKind::Origins, NONE, 4 * PAGE));
     state.origins = origins;
@@ -440,6 +498,9 @@ pub(crate) fn write(kind: ChunkKind, owner: u32, contents: &[u8], count: usize) 
 /// Handles the lock in a fork.
 pub(crate) fn fork(moment: Fork) {
     RECORDING.fork(moment);
+    if moment == Fork::InChild {
+        POPULATING.store(0, Ordering::Relaxed);
+    }
 }
 
 /// Closes the recording in a fork's child that gets none. What still refers to the parent's recording must not change

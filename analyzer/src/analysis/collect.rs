@@ -324,6 +324,7 @@ impl Collector {
             unattributed_ns,
             application_uncertainty: application_uncertainty * scene.scale.ns_per_tick,
             own_cost_ns: ns(own_cost),
+            own_wait_ns: 0.0,
             overlap_ns: ns(overlap),
         };
         self.threads.push(collected);
@@ -393,6 +394,7 @@ impl Collector {
             ran_ns: None,
             off_cpu: MeasuredOffCpu::default(),
             own_cost_ns: Ns(0),
+            own_wait_ns: Ns(0),
             slow_ns: Ns::from_f64(record.slow_ticks as f64 * scene.scale.ns_per_tick),
             overlap_ns: Ns(0),
             start_routine: code(record.start_routine_avma),

@@ -417,6 +417,7 @@ fn thread_row(
     row.woken_ns = Ns::from_f64(thread.off_cpu.woken_ns + thread.application_off_cpu.woken_ns);
     row.off_cpu = thread.measured.off_cpu();
     row.own_cost_ns = Ns::from_f64(thread.own_cost_ns);
+    row.own_wait_ns = Ns::from_f64(thread.own_wait_ns);
     row.overlap_ns = Ns::from_f64(thread.overlap_ns);
     let renumbered = row.apis.iter().map(|api| ThreadApi { api: new_api[api.api as usize], ..api });
     let mut apis: Vec<_> = renumbered.collect();

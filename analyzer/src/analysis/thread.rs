@@ -27,21 +27,26 @@ pub(super) struct CollectedThread {
     /// In ns.
     pub(super) application_uncertainty: Uncertainty,
     pub(super) own_cost_ns: f64,
+    /// The part of it in which the hook waited.
+    pub(super) own_wait_ns: f64,
     pub(super) overlap_ns: f64,
 }
 
 impl CollectedThread {
     /// Adds to the time off the CPU what may belong to the lifetime, given the thread's time on the CPU. Outside of calls, that is
-    /// no time in which own code ran.
+    /// no time in which own code ran. What chase itself waited is a part of its cost.
     pub(super) fn add_edges(&mut self, on_cpu: Option<Ns>) {
         let known_ns = on_cpu.map_or(0.0, Ns::as_f64) + self.measured.sum();
         let nowhere = self.nowhere.within(self.lifetime_ns - known_ns);
         let edges = self.at_edges.within(self.lifetime_ns - known_ns - nowhere.sum());
         self.application_off_cpu.measured.add(nowhere);
-        for part in [nowhere, edges] {
-            self.measured.add(part);
-            self.application_off_cpu.lengthen(part, self.application_ns);
-        }
+        self.measured.add(nowhere);
+        self.measured.add(edges);
+        self.application_off_cpu.lengthen(nowhere, self.application_ns);
+        self.own_wait_ns =
+            self.application_off_cpu.lengthen_by_runnable(edges, self.application_ns);
+        self.application_ns -= self.own_wait_ns;
+        self.own_cost_ns += self.own_wait_ns;
     }
 
     /// Replaces the numbers used in a part by those of the whole run.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chase_recorder::syscalls::NO_SYSCALL;
+use chase_recorder::syscalls::{NO_SYSCALL, STOPPED};
 use serde::Serialize;
 
 use super::{CauseRow, PartyKind, WaitObject, add, lock_key};
@@ -49,6 +49,8 @@ pub enum Purpose {
     File,
     /// A page of memory.
     Page,
+    /// To be let go on: stopped by a signal (`SIGSTOP`, `SIGTSTP`), or by a debugger.
+    Stopped,
     /// The map of the process's memory, which one thread changes at a time.
     MemoryMap,
     /// Something else.
@@ -59,6 +61,8 @@ pub enum Purpose {
 pub(super) struct Seen<'a> {
     /// The system call.
     pub(super) syscall: u32,
+    /// What more there is to it.
+    pub(super) detail: u32,
     /// The API, or empty.
     pub(super) symbol: &'a str,
     /// Whether a thread of the same process ended it.
@@ -127,6 +131,7 @@ impl Purpose {
             // A `vfork`, and a `clone` like it, lasts until the child has no more need of its parent's memory.
             56 | 58 | 61 | 247 | 435 => Self::Child,
             26 | 74 | 75 | 162 | 277 | 306 => Self::Sync,
+            NO_SYSCALL if seen.detail == STOPPED => Self::Stopped,
             number if is_for_memory_map(number, seen.by_own_process) => Self::MemoryMap,
             NO_SYSCALL => Self::Page,
             _ => match seen.file {
@@ -299,5 +304,31 @@ pub(super) fn find_locks(rows: &mut [CauseRow], analysis: &Analysis) {
         if key(row).and_then(|key| of_objects.get(&key)).is_some_and(Taking::is_lock) {
             row.purpose = Purpose::Lock;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stopped_thread_waits_for_no_page() {
+        let purpose = |detail, by_own_process| {
+            Purpose::from_wait(&Seen {
+                syscall: NO_SYSCALL,
+                detail,
+                symbol: "clock_gettime",
+                by_own_process,
+                is_owned: false,
+                file: None,
+                variable: &|| None,
+                functions: &Vec::new,
+                waker_functions: &Vec::new,
+            })
+        };
+        assert_eq!(purpose(STOPPED, false), Purpose::Stopped);
+        // Whoever continues it, also a thread of its own process.
+        assert_eq!(purpose(STOPPED, true), Purpose::Stopped);
+        assert_eq!(purpose(0, false), Purpose::Page);
     }
 }

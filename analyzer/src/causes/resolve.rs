@@ -227,6 +227,7 @@ impl<'a> Run<'a> {
         };
         Purpose::from_wait(&Seen {
             syscall: row.number,
+            detail: row.detail,
             symbol,
             by_own_process: row.waker_kind == WAKER_THREAD
                 && self.by_began.get(&(row.waker_pid, row.waker_began_ns)) == Some(&process),

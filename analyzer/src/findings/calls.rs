@@ -179,7 +179,8 @@ fn waits_for_threads(evidence: &Evidence<'_>) -> HashMap<(u32, u32), f64> {
         let Some(api) = row.api else { continue };
         let by_threads = || row.wakers.iter().any(|waker| waker.kind == PartyKind::Thread);
         let is_shared = row.purpose.is_handover() || row.purpose == Purpose::Barrier;
-        if row.purpose.is_lock() || is_shared && by_threads() {
+        let is_stopped = row.purpose == Purpose::Stopped;
+        if row.purpose.is_lock() || is_stopped || is_shared && by_threads() {
             for span in &row.by_thread {
                 *sums.entry((span.thread, api)).or_default() += span.ns.as_f64();
             }

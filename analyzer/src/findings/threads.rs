@@ -99,7 +99,8 @@ fn others_have_time(
     let times = evidence.watched.times.as_ref();
     let times = times.and_then(|times| times.get(slow.outlier.thread as usize));
     let ready = times.map_or_else(Vec::new, |own| own.without_processor());
-    let is_wait = |row: &&CauseRow| !matches!(row.purpose, Purpose::Page | Purpose::Other);
+    let is_wait =
+        |row: &&CauseRow| !matches!(row.purpose, Purpose::Page | Purpose::Stopped | Purpose::Other);
     let in_own_code = evidence.causes_of(number).filter(|row| row.api.is_none()).filter(is_wait);
     let in_own_code: Joint<'_> = in_own_code.collect();
     let in_own_code: HashMap<u32, f64> =

@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use chase_recorder::layout::OWN_CONTEXT_REF;
 use chase_recorder::reader::Thread;
 use chase_recorder::syscalls::{
-    STATE_COMPLETE, SyscallsHeader, WAIT_PREEMPTED, WAIT_VOLUNTARY, WAKER_THREAD,
+    NO_SYSCALL, STATE_COMPLETE, STOPPED, SyscallsHeader, WAIT_PREEMPTED, WAIT_VOLUNTARY,
+    WAKER_THREAD,
 };
 
 use super::names::is_for_memory_map;
 use super::sums::SyscallSums;
 use crate::image::Image;
 use crate::off_cpu::{Measured, Missing, OffCpu, Sampling, Spells, WaitSource};
+use crate::wait_causes::WHILE_STOPPED;
 use crate::walk::NOBODY;
 
 /// Where a system call was made: number of the merged context, [`NOBODY`] outside of any, or [`UNRECORDED`].
@@ -275,7 +277,9 @@ impl Collected {
                 let (process, tid, number) = (process as u32, row.tid, row.number);
                 let by_own_process = row.waker_kind == WAKER_THREAD
                     && (row.waker_pid, row.waker_began_ns) == (header.pid, header.began_ns);
-                let for_memory_map = is_for_memory_map(number, by_own_process);
+                let is_stopped = number == NO_SYSCALL && row.detail == STOPPED;
+                let for_memory_map = !is_stopped && is_for_memory_map(number, by_own_process);
+                let number = if is_stopped { WHILE_STOPPED } else { number };
                 let maker = Maker { process, tid, thread, place, number };
                 let sum = self.waits.entry((maker, for_memory_map)).or_default();
                 *sum = sum.saturating_add(row.total_ns.saturating_sub(row.ready_ns));

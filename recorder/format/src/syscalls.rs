@@ -231,7 +231,7 @@ pub struct SyscallRow {
     pub returned: u64,
     /// The number of calls that failed.
     pub errors: u64,
-    /// Calls that were interrupted by a signal and restarted by the kernel (results -512, -513, -514, -516).
+    /// Calls that were interrupted by a signal and made again by the kernel.
     pub restarts: u64,
     /// Calls that never returned, because the thread ended. They are in `calls`, with their time until then.
     pub unfinished: u64,
@@ -310,6 +310,9 @@ pub const WAKER_TIME: u32 = 5;
 /// [`CauseRow::number`]: the thread waited outside of any syscall, for example for a page.
 pub const NO_SYSCALL: u32 = u32::MAX;
 
+/// [`CauseRow::detail`]: the thread was stopped, by a signal or by who traces it.
+pub const STOPPED: u32 = 1;
+
 /// Bytes of [`CauseRow::name`].
 pub const OBJECT_NAME: usize = 248;
 
@@ -323,7 +326,8 @@ pub struct CauseRow {
     pub tid: u32,
     /// Number of the syscall that it waited in, or [`NO_SYSCALL`].
     pub number: u32,
-    /// The operation of the futex, or the descriptor; of a wait for several, the one that the thread took something from next.
+    /// The operation of the futex, or the descriptor; of a wait for several, the one that the thread took something from next. Outside of
+    /// any syscall: [`STOPPED`], or 0.
     pub detail: u32,
     /// Return address of the library call in which it waited; 0 if unknown.
     pub site: u64,
