@@ -8,6 +8,7 @@ mod purpose;
 mod python_joins;
 mod resolve;
 mod shared_words;
+mod turns;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,6 +20,7 @@ use crate::analysis::Analysis;
 use crate::clock::Ns;
 use crate::groups::{Groups, ThreadSpan, Unnamed};
 use crate::image::Image;
+use crate::long_waits::OffCpuTimes;
 
 pub use connections::{Connection, Connections};
 pub(crate) use connections::{Ends, ends};
@@ -188,7 +190,8 @@ fn spans(by_thread: BTreeMap<u32, u64>) -> Vec<ThreadSpan> {
     spans
 }
 
-/// Returns all causes of waits, longest first; none if no companion observed them. `images` are those of `analysis`.
+/// Returns all causes of waits, longest first; none if no companion observed them. `images` are those of `analysis`, `times` the long times
+/// off the CPU of its threads.
 ///
 /// Connections that differ only in a port are one row there; the second list has those one by one.
 pub(crate) fn causes(
@@ -196,6 +199,7 @@ pub(crate) fn causes(
     analysis: &Analysis,
     groups: &Groups,
     naming: &dyn NamingPlaces,
+    times: &[OffCpuTimes],
 ) -> (Vec<CauseRow>, Vec<CauseRow>) {
     let run = Run::new(images, analysis, groups, naming);
     let mut sums: HashMap<Key, Sums> = HashMap::new();
@@ -208,11 +212,16 @@ pub(crate) fn causes(
         }
     }
     let connections = connections::fold(&mut sums);
-    (rows(sums, analysis), rows(connections, analysis))
+    let turns = turns::Turns::new(times);
+    (rows(sums, analysis, &turns), rows(connections, analysis, &turns))
 }
 
 /// The longest first.
-fn rows(sums: impl IntoIterator<Item = (Key, Sums)>, analysis: &Analysis) -> Vec<CauseRow> {
+fn rows(
+    sums: impl IntoIterator<Item = (Key, Sums)>,
+    analysis: &Analysis,
+    turns: &turns::Turns<'_>,
+) -> Vec<CauseRow> {
     let mut rows: Vec<CauseRow> = sums
         .into_iter()
         .map(|((group, api, site, syscall, object, purpose, _), sums)| CauseRow {
@@ -240,7 +249,7 @@ fn rows(sums: impl IntoIterator<Item = (Key, Sums)>, analysis: &Analysis) -> Vec
             |row: &CauseRow| (row.group, row.api, address(row.site), row.syscall, row.process);
         (b.wait_ns, key(a)).cmp(&(a.wait_ns, key(b)))
     });
-    purpose::find_locks(&mut rows, analysis);
+    purpose::find_locks(&mut rows, analysis, turns);
     rows
 }
 

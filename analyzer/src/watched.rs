@@ -113,8 +113,8 @@ impl Watched {
     ) -> Self {
         let files = images.iter().filter_map(|image| image.syscalls.as_ref());
         let processors = files.map(|file| file.header().processors).max();
-        let (causes, connections) = causes(images, analysis, groups, naming);
         let times = long_waits(images, analysis, groups, naming);
+        let (causes, connections) = causes(images, analysis, groups, naming, &times);
         let files = images.iter().filter_map(|image| image.syscalls.as_ref());
         let is_lost = files.map(|file| file.header().lost_blocked).any(|lost| lost > 0);
         let has_waits = |own: &OffCpuTimes| !own.waits.is_empty();

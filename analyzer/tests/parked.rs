@@ -114,6 +114,23 @@ fn who_reads_and_who_writes_is_told() {
     assert_eq!(writes, Purpose::WriteLock);
 }
 
+/// Rust's own lock has two words, and who writes waits at the second one.
+#[test]
+fn who_writes_waits_for_the_same_lock_as_who_reads() {
+    let words = |function: &'static [&'static str]| -> Vec<u64> {
+        let word = |(object, ..): (WaitObject, Ns, usize)| match object {
+            WaitObject::Memory(at) => at.avma,
+            object => panic!("{object:?}"),
+        };
+        let mut words: Vec<u64> = wait_in(function).locks.into_iter().map(word).collect();
+        words.sort_unstable();
+        words
+    };
+    let read = words(&["std::sys::sync::rwlock::futex::RwLock::read_contended"]);
+    let written = words(&["std::sys::sync::rwlock::futex::RwLock::write_contended"]);
+    assert_eq!(written.iter().map(|at| at + 4).collect::<Vec<u64>>(), read);
+}
+
 #[test]
 fn other_words_are_locks_of_their_own() {
     let Said { locks, .. } = wait_in(&["std::sys::sync::mutex::futex::Mutex::lock_contended"]);

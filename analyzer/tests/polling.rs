@@ -26,6 +26,8 @@ struct Between {
     locked_ms: u64,
     /// That is a lock for readers and writers, which the other one writes.
     is_shared: bool,
+    /// The sleeper waits for this word now and then, which the other one changes, and the other one for 400 ms for the sleeper, at 0x1000.
+    word: Option<u64>,
     /// The other one is of the same group, and sleeps for so long, as often.
     peer_ms: Option<u64>,
 }
@@ -106,6 +108,24 @@ fn run(of: Between) -> Outcome {
         if of.wakes > 0 {
             wait(2, of.wakes, 100, 0x2000, sleeper);
         }
+        if let Some(object) = of.word {
+            let tids = [pid + other.0, pid + sleeper.0];
+            for (at, object, total_ns) in [(0, 0x1000, 400 * MS), (1, object, 10 * MS)] {
+                seen.cause(CauseRow {
+                    tid: tids[at],
+                    number: FUTEX,
+                    object,
+                    waker_kind: WAKER_THREAD,
+                    waker: tids[1 - at],
+                    waker_pid: pid,
+                    waker_began_ns: began_ns,
+                    waits: WAITS / 10,
+                    total_ns,
+                    max_ns: total_ns / 10,
+                    ..bytemuck::Zeroable::zeroed()
+                });
+            }
+        }
         seen
     })
 }
@@ -122,6 +142,7 @@ const LOOKS: Between = Between {
     wakes: 0,
     locked_ms: 0,
     is_shared: false,
+    word: None,
     peer_ms: None,
 };
 
@@ -152,6 +173,13 @@ fn who_sleeps_with_a_lock_does_not_poll() {
     assert!(matches!(*found, [FindingKind::SerialisingLock { .. }]), "{found:#?}");
     let found = kinds(Between { is_shared: true, ..locked });
     assert!(matches!(*found, [FindingKind::StarvedWriter { .. }]), "{found:#?}");
+}
+
+#[test]
+fn who_waits_at_one_of_two_words_beside_each_other_sleeps_with_a_lock() {
+    assert!(!polls(Between { word: Some(0x0ffc), ..LOOKS }));
+    assert!(!polls(Between { word: Some(0x1004), ..LOOKS }));
+    assert!(polls(Between { word: Some(0x1010), ..LOOKS }));
 }
 
 #[test]

@@ -3,11 +3,15 @@
 mod pool;
 mod process;
 
-use chase_analyzer::recorder::builder::Builder;
+use chase_analyzer::recorder::builder::{Builder, SyscallsBuilder};
 use chase_analyzer::recorder::layout::{END_EXEC, END_EXIT, ORIGIN_EXEC, ORIGIN_FORK};
-use chase_analyzer::recorder::reader::Recording;
+use chase_analyzer::recorder::reader::{Recording, SyscallsFile};
+use chase_analyzer::recorder::syscalls::{CauseRow, WAKER_TIME};
 use chase_analyzer::{FindingKind, Image, Ns};
 use pool::{MS, outcome};
+
+const NANOSLEEP: u32 = 35;
+const WAIT4: u32 = 61;
 
 /// A process that begins `start` ns after the first one.
 fn image(parent: Option<usize>, program: &str, (origin, end): (u32, u32), at: (u64, u64)) -> Image {
@@ -27,6 +31,46 @@ fn image(parent: Option<usize>, program: &str, (origin, end): (u32, u32), at: (u
     let mut image = Image::of(format!("{program}-{}.chase", at.0).into(), recording);
     image.parent = parent;
     image
+}
+
+/// The same, watched; it waits in its own code for so long, in system call `number`.
+fn watched(image: Image, (number, ns): (u32, u64)) -> Image {
+    let header = image.recording.header();
+    let mut seen = SyscallsBuilder::new(header.pid);
+    seen.header.began_ns = header.clock_start.monotonic_ns;
+    seen.cause(CauseRow {
+        tid: header.pid,
+        number,
+        waker_kind: WAKER_TIME,
+        waits: 1,
+        total_ns: ns,
+        max_ns: ns,
+        ..bytemuck::Zeroable::zeroed()
+    });
+    let seen = SyscallsFile::parse(seen.build()).expect("a file");
+    image.with_syscalls(Some(seen))
+}
+
+/// What a shell saves that runs 30 programs of 100 ms, which sleep for so long of it.
+fn saved(sleep_ms: u64) -> Option<Ns> {
+    const PROGRAMS: u64 = 30;
+    let shell = image(None, "sh", (ORIGIN_EXEC, END_EXIT), (0, PROGRAMS * 100 * MS));
+    let mut images = vec![watched(shell, (WAIT4, PROGRAMS * 100 * MS))];
+    for number in 0..PROGRAMS {
+        let at = (number * 100 * MS + MS, 99 * MS);
+        let program = image(Some(0), "sleep", (ORIGIN_EXEC, END_EXIT), at);
+        images.push(watched(program, (NANOSLEEP, sleep_ms * MS)));
+    }
+    let outcome = outcome(images);
+    let is_short = |kind: &FindingKind| matches!(kind, FindingKind::ShortProcesses { .. });
+    outcome.findings.iter().find(|found| is_short(&found.kind)).map(|found| found.saves_ns)
+}
+
+#[test]
+fn what_programs_wait_for_themselves_is_no_start() {
+    assert_eq!(saved(0), Some(Ns(3_000 * MS)));
+    assert_eq!(saved(40), Some(Ns(1_800 * MS)));
+    assert_eq!(saved(95), None);
 }
 
 #[test]

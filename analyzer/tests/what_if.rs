@@ -180,6 +180,56 @@ fn who_gets_something_from_the_others_or_ends_long_after_them_has_its_own_to_do(
     assert!(is_about(convoy.without(&lock, NOTHING).at_least_ns, 24.5));
 }
 
+/// The first thread waits for a lock that another one has for 5 of each 10 ms until 300 ms, works for as long, and waits for the other one's end then,
+/// which comes after so many more of its rounds.
+fn stopped_after(rounds: u64) -> WhatIf {
+    const ROUNDS: u64 = 30;
+    let mut process = Process::new();
+    let main = process.main;
+    let end = 10 * (ROUNDS + rounds);
+    let join = process.builder.slot(process.app, None, "pthread_join");
+    process.builder.timeline(main).work(10 * ROUNDS * MS).call(join, (end - 10 * ROUNDS) * MS);
+    process.builder.timeline(main).work(MS / 2).end();
+    let other = process.builder.thread("other");
+    process.builder.timeline(other).work(end * MS).end();
+    process.builder.thread_mut(other).creator = 0;
+    process.builder.end(END_EXIT, 0);
+    let mut waits = Vec::new();
+    for from in (0..ROUNDS + rounds).map(|round| 10 * round) {
+        waits.push(Wait { of: other, from, to: from + 5, ended_by: None, is_lock: false });
+        if from < 10 * ROUNDS {
+            let ended_by = Some(other);
+            waits.push(Wait { of: main, from, to: from + 5, ended_by, is_lock: true });
+        }
+    }
+    let (of, ended_by) = (main, Some(other));
+    waits.push(Wait { of, from: 10 * ROUNDS, to: end, ended_by, is_lock: false });
+    let refs = process.builder.context_refs();
+    let last = *refs[main.0 as usize].last().expect("a context");
+    let is_join = |wait: &Wait| wait.of == main && !wait.is_lock;
+    let seen =
+        waits::seen(
+            process.builder.header.pid,
+            &waits,
+            |wait| if is_join(wait) { last } else { 0 },
+        );
+    let file = SyscallsFile::parse(seen.build()).unwrap();
+    let images = [process.image().with_syscalls(Some(file))];
+    let analysis = Analysis::new(&images, Selection::All);
+    let groups = Groups::new(&analysis, &Unnamed);
+    let lock = |wait: &PathWait| wait.purpose.is_lock();
+    let without = Without { wait: &lock, time: NOTHING, thread: &|_| false };
+    what_if(&images, &analysis, &groups, &Unnamed, &without).expect("waits")
+}
+
+#[test]
+fn who_is_told_to_end_by_who_works_itself_bounds_nothing() {
+    // Half of 300 ms, and what is left of its last rounds.
+    assert!(is_about(stopped_after(2).at_least_ns, 170.5));
+    // It does more than that on its own.
+    assert!(is_about(stopped_after(3).at_least_ns, 330.5));
+}
+
 #[test]
 fn a_thread_that_waits_until_its_process_ends_bounds_nothing() {
     let mut convoy = Convoy::new();

@@ -8,11 +8,13 @@ use chase_recorder::syscalls::CauseRow as Recorded;
 
 use super::purpose::Taking;
 use super::shared_words::FUTEX;
+use super::turns::Turns;
 use super::{LockKey, NamingPlaces, Run, add, lock_key};
 use crate::analysis::Analysis;
 use crate::blocking::Cause;
 use crate::groups::Groups;
 use crate::image::Image;
+use crate::long_waits::long_waits;
 use crate::object_causes::ObjectCauses;
 
 /// Finds what waits are for, in functions whose name does not tell. `images` are those of `analysis`.
@@ -54,13 +56,20 @@ pub fn object_causes(
             waits.push(((api, thread), row.total_ns, object));
         }
     }
+    let times = long_waits(images, analysis, &groups, naming);
+    let turns = Turns::new(&times);
+    let is_lock = |(key, taking): (LockKey, Taking)| {
+        let is_lock = taking.is_lock(&key, &turns);
+        (key, is_lock)
+    };
+    let locks: HashMap<LockKey, bool> = words.into_iter().map(is_lock).collect();
     let mut sums: HashMap<(u32, u32), (u64, BTreeMap<Cause, u64>)> = HashMap::new();
     for (place, ns, object) in waits {
         let (all, told) = sums.entry(place).or_default();
         add(all, ns);
         let cause = match object {
             Object::Thread => Some(Cause::Join),
-            Object::Word(key) => (!words[&key].is_lock()).then_some(Cause::Condition),
+            Object::Word(key) => (!locks[&key]).then_some(Cause::Condition),
             Object::Unknown => None,
         };
         if let Some(cause) = cause {

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use chase_recorder::syscalls::{NO_SYSCALL, STOPPED};
 use serde::Serialize;
 
-use super::{CauseRow, PartyKind, WaitObject, add, lock_key};
+use super::turns::Turns;
+use super::{CauseRow, LockKey, PartyKind, WaitObject, add, lock_key};
 use crate::analysis::Analysis;
 use crate::blocking::{Cause, cause_of};
 use crate::syscalls::is_for_memory_map;
@@ -102,20 +103,23 @@ pub(crate) const ALLOCATOR: &[&str] = &[
     "_ZdaPv",
 ];
 
+/// The function of Rust's read-write lock in which who writes waits.
+const WRITE: &str = "write_contended";
+
 /// Functions of read-write locks in which who writes waits: Rust's, and those of `parking_lot`.
-const PARKED_WRITERS: &[&str] = &[
-    "write_contended",
-    "lock_exclusive_slow",
-    "lock_upgradable_slow",
-    "upgrade_slow",
-    "wait_for_readers",
-];
+const PARKED_WRITERS: &[&str] =
+    &[WRITE, "lock_exclusive_slow", "lock_upgradable_slow", "upgrade_slow", "wait_for_readers"];
 
 /// Whether one of these functions, inlined first, waits for a lock at a word that is the thread's: those of `parking_lot`, whose
 /// locks are a byte each. (Its conditions are not told apart by place: a program has several at one.)
 pub(super) fn is_parked(functions: &[String]) -> bool {
     let any = |part: &str| functions.iter().any(|name| name.contains(part));
     any("parking_lot") && (any("raw_mutex") || any("raw_rwlock"))
+}
+
+/// Whether one of these functions, inlined first, waits to write at Rust's own read-write lock.
+pub(super) fn is_written(functions: &[String]) -> bool {
+    functions.iter().any(|name| name.contains(WRITE))
 }
 
 impl Purpose {
@@ -259,6 +263,8 @@ pub(super) struct Taking {
 /// The part of the time of waits for a lock that is ended by threads that wait for it, too. (Of an idle pool's, it is half of it at most: who is
 /// given work may have the next one look for some, in vain.)
 const OF_THEIR_OWN: f64 = 0.6;
+/// The part of the time of long waits for a lock in which one of these threads has it. Who passes on that there is work does so at once.
+const HELD: f64 = 0.3;
 
 impl Taking {
     /// Adds waits of `ns` that `thread` ended.
@@ -268,7 +274,7 @@ impl Taking {
 
     /// Whether it is a lock: threads end each other's waits. Those that hand something over wait for something else. The last one to get
     /// the lock need not end anyone's wait; and one that holds it now and then may never find it held.
-    pub(super) fn is_lock(&self) -> bool {
+    pub(super) fn is_lock(&self, word: &LockKey, turns: &Turns<'_>) -> bool {
         let (mut both, mut both_ns, mut all_ns) = (0, 0_u64, 0_u64);
         for (thread, &ns) in &self.ending {
             add(&mut all_ns, ns);
@@ -278,12 +284,16 @@ impl Taking {
             }
         }
         let is_their_own = both_ns as f64 >= OF_THEIR_OWN * all_ns as f64;
-        both >= 2 && both + 1 >= self.waiting.len() && is_their_own
+        let is_held = || turns.part_of(word, |thread| self.waiting.contains(&thread));
+        both >= 2
+            && both + 1 >= self.waiting.len()
+            && is_their_own
+            && is_held().is_none_or(|part| part >= HELD)
     }
 }
 
 /// Recognises locks among what is handed over.
-pub(super) fn find_locks(rows: &mut [CauseRow], analysis: &Analysis) {
+pub(super) fn find_locks(rows: &mut [CauseRow], analysis: &Analysis, turns: &Turns<'_>) {
     let mut of_objects: BTreeMap<_, Taking> = BTreeMap::new();
     let key = |row: &CauseRow| {
         let is_word = matches!(row.object, WaitObject::Memory(_));
@@ -300,8 +310,11 @@ pub(super) fn find_locks(rows: &mut [CauseRow], analysis: &Analysis) {
             taking.end(span.thread, span.ns.0);
         }
     }
+    let is_lock = |(key, taking): &(LockKey, Taking)| taking.is_lock(key, turns);
+    let locks: BTreeSet<LockKey> =
+        of_objects.into_iter().filter(is_lock).map(|(key, _)| key).collect();
     for row in rows {
-        if key(row).and_then(|key| of_objects.get(&key)).is_some_and(Taking::is_lock) {
+        if key(row).is_some_and(|key| locks.contains(&key)) {
             row.purpose = Purpose::Lock;
         }
     }

@@ -8,7 +8,7 @@ use chase_recorder::syscalls::{
     WAKER_TIME,
 };
 
-use super::purpose::{Seen, is_parked};
+use super::purpose::{Seen, is_parked, is_written};
 use super::python_joins::{self, Join, Known, join};
 use super::shared_words::{FUTEX, SharedWords};
 use super::{
@@ -35,6 +35,8 @@ const IN_SIGNALLED_CONDITION: u64 = 16;
 /// So much in front of these words is what whoever destroys one waits for.
 const DESTROYED: u64 = 8;
 const IN_RWLOCK: u64 = 8;
+/// Who is to write waits at the second word of a read-write lock of Rust's (`std::sys::sync::rwlock::futex`).
+const WRITERS: u64 = 4;
 /// Of sampled calls, so many are made at a place that stands for all.
 const MOSTLY: f64 = 0.5;
 
@@ -346,10 +348,15 @@ impl<'a> Run<'a> {
         object.is_none_or(|object| object.name != overhead::OWN).then_some(address)
     }
 
-    /// Where a thread waits for a lock at a word of its own.
-    fn parked_at(&self, process: usize, row: &Recorded) -> Option<CodeAddress> {
-        let site = self.address(process, row.site)?;
-        is_parked(&self.naming.functions(process, &site)).then_some(site)
+    /// What a thread waits for that calls `futex` itself: a lock at a word of the thread's own is known by the place where it waits.
+    fn of_runtime(&self, process: usize, row: &Recorded, word: u64) -> Result<CodeAddress, u64> {
+        let Some(site) = self.address(process, row.site) else { return Err(word) };
+        let functions = self.naming.functions(process, &site);
+        match () {
+            () if is_parked(&functions) => Ok(site),
+            () if is_written(&functions) => Err(word.saturating_sub(WRITERS)),
+            () => Err(word),
+        }
     }
 
     pub(crate) fn object(&self, process: usize, row: &Recorded, api: Option<u32>) -> WaitObject {
@@ -367,12 +374,10 @@ impl<'a> Run<'a> {
         let start = match () {
             () if symbol.contains("join") || self.is_join(process, row) => return WaitObject::None,
             () if row.holder != 0 => word,
-            () if matches!(symbol, "" | "syscall") => {
-                if let Some(site) = self.parked_at(process, row) {
-                    return WaitObject::Parked(site);
-                }
-                word
-            }
+            () if matches!(symbol, "" | "syscall") => match self.of_runtime(process, row, word) {
+                Ok(site) => return WaitObject::Parked(site),
+                Err(word) => word,
+            },
             () if symbol.starts_with("pthread_cond_") => {
                 let image = self.images[process].as_ref();
                 let in_condition = image.map_or(IN_CONDITION, |image| image.in_condition);

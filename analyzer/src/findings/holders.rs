@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use super::Evidence;
-use crate::causes::WaitObject;
+use super::flows::{ANSWERS, is_of};
+use crate::causes::{PartyKind, Purpose, WaitObject};
 use crate::groups::GroupRow;
 use crate::long_waits::LongWait;
 use crate::spans::parts_of;
@@ -12,7 +13,8 @@ use crate::spans::parts_of;
 const MOSTLY: f64 = 0.5;
 
 /// Whether those that have what the others wait for mostly wait for work themselves then: one worker of an idle `multiprocessing.Pool` has the lock
-/// of the queue and waits until its parent has put something in, and the others wait for that lock. `is_for_it` tells which waits are for that.
+/// of the queue and waits until its parent has put something in, and the others wait for that lock; threads may share the receiver of a channel so.
+/// `is_for_it` tells which waits are for that.
 pub(super) fn has_idle_holders(
     evidence: &Evidence<'_>,
     group: &GroupRow,
@@ -20,8 +22,11 @@ pub(super) fn has_idle_holders(
 ) -> bool {
     let Some(times) = &evidence.watched.times else { return false };
     let row = |thread: u32| &evidence.analysis.threads[thread as usize];
+    let group_of = |thread: u32| evidence.groups.of_thread.get(thread as usize).copied();
+    let givers = givers(evidence, group);
     let gives_work = |to: u32, by: u32| {
         evidence.analysis.processes[row(to).process].parent == Some(row(by).process)
+            || group_of(by).is_some_and(|by| givers.contains(&by))
     };
     // When a thread got something that others wait for, by what it is.
     let mut gotten: HashMap<(&WaitObject, u32), Vec<u64>> = HashMap::new();
@@ -51,4 +56,30 @@ pub(super) fn has_idle_holders(
         }
     }
     held_ns > 0 && idle_ns as f64 >= MOSTLY * held_ns as f64
+}
+
+/// The groups of threads that hand things to those of this one and hardly wait for anything from them but their ends: who answers is asked first.
+fn givers(evidence: &Evidence<'_>, group: &GroupRow) -> Vec<u32> {
+    let Some(&own) =
+        group.members.first().and_then(|&member| evidence.groups.of_thread.get(member as usize))
+    else {
+        return Vec::new();
+    };
+    let waits_of = |waiting: u32, by: u32, is_meant: fn(Purpose) -> bool| {
+        let rows = evidence.causes_of(waiting).filter(|row| is_meant(row.purpose));
+        let wakers = rows.flat_map(|row| &row.wakers).filter(|waker| is_of(by)(waker));
+        wakers.map(|waker| waker.waits).fold(0, u64::saturating_add) as f64
+    };
+    let rows = evidence.causes_of(own).filter(|row| row.purpose.is_handover());
+    let wakers = rows.flat_map(|row| &row.wakers);
+    let others =
+        wakers.filter(|waker| waker.kind == PartyKind::Thread).filter_map(|waker| waker.group);
+    let mut givers: Vec<u32> = others.filter(|&other| other != own).collect();
+    givers.sort_unstable();
+    givers.dedup();
+    let is_answer = |purpose: Purpose| !purpose.is_lock() && purpose != Purpose::Join;
+    givers.retain(|&giver| {
+        waits_of(giver, own, is_answer) < ANSWERS * waits_of(own, giver, Purpose::is_handover)
+    });
+    givers
 }

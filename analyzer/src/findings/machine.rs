@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Evidence, Finding, FindingKind};
-use crate::causes::Purpose;
+use crate::causes::{CauseRow, Purpose};
 use crate::clock::Ns;
 use crate::groups::ThreadSpan;
 use crate::image::Ending;
@@ -27,8 +27,17 @@ const MUCH: f64 = 0.3;
 /// Finds whether more threads are ready to run than there are processors.
 pub(super) fn too_many_threads(evidence: &Evidence<'_>) -> Option<Finding> {
     let processors = evidence.watched.processors?;
-    let wanted =
-        |row: &ThreadRow| Some((row.on_cpu_ns?.as_f64(), row.off_cpu.runnable_ns?.as_f64()));
+    let is_yield = |api: u32| {
+        let symbol = &*evidence.analysis.apis[api as usize].symbol;
+        symbol.trim_start_matches('_') == "sched_yield"
+    };
+    let wanted = |row: &ThreadRow| {
+        // Who gives its processor to others doesn't want it back.
+        let yields = row.apis.iter().filter(|one| is_yield(one.api));
+        let yielded: f64 = yields.map(|one| one.preempted_ns.as_f64()).sum();
+        let waiting = row.off_cpu.runnable_ns?.as_f64();
+        Some((row.on_cpu_ns?.as_f64(), (waiting - yielded).max(0.0)))
+    };
     let threads = (0..).zip(&evidence.analysis.threads);
     let wanted: Vec<(u32, f64, f64)> = threads
         .filter_map(|(number, row)| wanted(row).map(|(on, waiting)| (number, on, waiting)))
@@ -86,6 +95,7 @@ pub(super) fn short_processes(evidence: &Evidence<'_>) -> Option<Finding> {
     // What nobody waits for takes nobody's time.
     let is_watched = !evidence.watched.causes.is_empty();
     let saves_ns = if is_watched { awaited_ns(evidence, &all) } else { all_ns }.min(wall);
+    let saves_ns = (saves_ns - waited_ns(evidence, &all, all_ns)).max(0.0);
     let saves_ns = saves_ns * (1.0 - work(evidence, &all));
     if saves_ns < MUCH * wall || !evidence.is_material(saves_ns) {
         return None;
@@ -116,6 +126,29 @@ fn work(evidence: &Evidence<'_>, processes: &[usize]) -> f64 {
     let all: f64 = on_cpu.values().sum();
     let work: f64 = on_cpu.values().map(|ns| (ns - TO_START_NS).max(0.0)).sum();
     work / all.max(1.0)
+}
+
+/// Returns how much of the time in which these processes live they wait themselves, for time, input, another machine: they would have to
+/// without being processes, too. That they wait for each other is none of it, nor are pages, which it takes to start. `lived_ns` is that time.
+fn waited_ns(evidence: &Evidence<'_>, processes: &[usize], lived_ns: f64) -> f64 {
+    let is_short = |span: &ThreadSpan| {
+        let row = evidence.analysis.threads.get(span.thread as usize);
+        row.is_some_and(|row| processes.binary_search(&row.process).is_ok())
+    };
+    let is_own = |row: &&CauseRow| {
+        use Purpose::{Child, MemoryMap, Other, Page};
+        !matches!(row.purpose, Child | Page | MemoryMap | Other)
+    };
+    let waited = evidence.watched.causes.iter().filter(is_own).map(|row| {
+        let ended = row.wakers.iter().flat_map(|waker| &waker.by_thread);
+        let by_short: f64 = ended.filter(|span| is_short(span)).map(|span| span.ns.as_f64()).sum();
+        let by_others = 1.0 - (by_short / row.wait_ns.as_f64().max(1.0)).min(1.0);
+        let of_short = row.by_thread.iter().filter(|span| is_short(span));
+        by_others * of_short.map(|span| span.ns.as_f64()).sum::<f64>()
+    });
+    let lives = processes.iter().map(|&at| evidence.analysis.processes[at].wall_ns.as_f64());
+    // (Several may wait at once.)
+    waited.sum::<f64>() * (lived_ns / lives.sum::<f64>().max(1.0)).min(1.0)
 }
 
 /// Returns for how long at least one of these processes lives: a shell that runs others lives as long as they do.

@@ -1,10 +1,11 @@
 //! Threads that look again and again whether there is something to do.
 
+use super::flows::is_of;
 use super::joint::Joint;
 use super::system::by_thread;
 use super::waits::{SERIALISES, named};
 use super::{Evidence, Finding, FindingKind};
-use crate::causes::{CauseRow, PartyKind, Purpose};
+use crate::causes::{CauseRow, LockKey, PartyKind, Purpose, lock_key};
 use crate::clock::Ns;
 use crate::groups::GroupRow;
 
@@ -20,6 +21,11 @@ const EACH: f64 = 0.5;
 /// A thread that uses the processor for this part of its life, and for so long after each wait, has work to do then.
 const WORKS: f64 = 0.2;
 const WORKS_NS: f64 = 1e6;
+
+/// `futex`.
+const FUTEX: u32 = 202;
+/// So many bytes are between words that threads wait for.
+const BESIDE: u64 = 4;
 
 /// `write`, `pwrite64`, `writev`, `sendfile`, `sendto`, `sendmsg`, `pwritev`, `sendmmsg`, `pwritev2`.
 const HANDS_OUT: &[u32] = &[1, 18, 20, 40, 44, 46, 296, 307, 328];
@@ -54,7 +60,9 @@ pub(super) fn find(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -
     if longest < MOSTLY * lifetime || per_second < OFTEN_A_SECOND || over < NEARLY_ALL {
         return None;
     }
-    if paces_work(evidence, number, &waits, joint.waits()) {
+    if paces_work(evidence, number, &waits, joint.waits())
+        || has_lock(evidence, number, SERIALISES * lifetime)
+    {
         return None;
     }
     // Not worth reporting for a short life.
@@ -65,6 +73,26 @@ pub(super) fn find(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -
     let blame = joint.blame()?;
     let finding = evidence.finding(number, named(waits), blame.api, 0.0, kind);
     Some(Finding { blame: Some(blame), ..finding })
+}
+
+/// Whether threads wait for one word of memory, and end waits of others, for at least so long, for the one beside it, as at a read-write lock
+/// of Rust's: who only looks for something to do neither waits for others nor has them wait.
+fn has_lock(evidence: &Evidence<'_>, group: u32, least_ns: f64) -> bool {
+    let word = |row: &CauseRow| match lock_key(&row.object, row.process)? {
+        LockKey::Word(object, at, process) => Some((object, process, at)),
+        LockKey::File(_) => None,
+    };
+    let is_word = |row: &&CauseRow| row.syscall == Some(FUTEX) && row.purpose.is_handover();
+    let own: Vec<_> = evidence.causes_of(group).filter(is_word).filter_map(word).collect();
+    let is_beside = |row: &CauseRow| {
+        word(row).is_some_and(|(of, by, at)| {
+            own.iter().any(|own| (own.0, own.1) == (of, by) && own.2.abs_diff(at) == BESIDE)
+        })
+    };
+    let others = evidence.watched.causes.iter().filter(|row| row.group != group).filter(is_word);
+    let wakers = others.filter(|row| is_beside(row)).flat_map(|row| &row.wakers);
+    let ended = wakers.filter(|waker| is_of(group)(waker));
+    ended.map(|waker| waker.wait_ns.as_f64()).sum::<f64>() >= least_ns
 }
 
 /// Whether threads let time pass between pieces of work: after most waits they send or write something, or hand something to

@@ -115,23 +115,33 @@ fn not_told(report: &Report, group: u32, wait: &PathWait) -> String {
     if !are_ended_by_time(over, sum(&mut wakers())) {
         return String::new();
     }
-    let for_it = |row: &CauseRow| {
-        let is_of = |waker: &&Party| waker.kind == PartyKind::Thread && waker.group == Some(group);
-        let is_other = row.group != group && row.purpose.is_handover();
-        let ns = if is_other { sum(&mut row.wakers.iter().filter(is_of)) } else { 0.0 };
-        (row.group, ns)
-    };
-    let mut by_group: BTreeMap<u32, f64> = BTreeMap::new();
-    for (waiting, ns) in report.causes().iter().map(for_it) {
-        *by_group.entry(waiting).or_default() += ns;
-    }
-    let most = by_group.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
-    let meanwhile =
-        most.filter(|&(_, ns)| ns >= over / 2.0).map_or_else(String::new, |(of, ns)| {
-            let label = &report.groups().rows[of as usize].label;
-            format!(", while {label} waits for it {}", elapsed(ns.round() as u64))
-        });
+    let meanwhile = waiting_for(report.causes(), group).filter(|&(_, ns)| ns >= over / 2.0);
+    let meanwhile = meanwhile.map_or_else(String::new, |(of, ns)| {
+        let label = &report.groups().rows[of as usize].label;
+        format!(", while {label} waits for it {}", elapsed(ns.round() as u64))
+    });
     format!(", until its limit of time, since nobody ends it earlier{meanwhile}")
+}
+
+/// Which group waits longest for this one to hand over things, ns. Who is told of something now and then, and has nothing to do until then, does not.
+fn waiting_for(causes: &[CauseRow], group: u32) -> Option<(u32, f64)> {
+    const MANY_WAITS: u64 = 10;
+    const ONE_WAIT: f64 = 0.25;
+    let is_of = |waker: &&Party| waker.kind == PartyKind::Thread && waker.group == Some(group);
+    let mut by_group: BTreeMap<u32, (f64, u64, Ns)> = BTreeMap::new();
+    for row in causes.iter().filter(|row| row.group != group && row.purpose.is_handover()) {
+        for waker in row.wakers.iter().filter(is_of) {
+            let (ns, waits, longest) = by_group.entry(row.group).or_default();
+            *ns += waker.wait_ns.as_f64();
+            *waits = waits.saturating_add(waker.waits);
+            *longest = row.max_ns.max(*longest);
+        }
+    }
+    let is_again = |(ns, waits, longest): (f64, u64, Ns)| {
+        waits >= MANY_WAITS && longest.as_f64() <= ONE_WAIT * ns
+    };
+    let waiting = by_group.into_iter().filter(|&(_, waits)| is_again(waits));
+    waiting.map(|(of, (ns, ..))| (of, ns)).max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
 /// What is done, where, and for what it is waited.
@@ -308,7 +318,49 @@ impl Show for Path {
 
 #[cfg(test)]
 mod tests {
-    use super::are_ended_by_time;
+    use chase_analyzer::{CauseRow, Ns, Party, PartyKind, Purpose, WaitObject};
+
+    use super::{are_ended_by_time, waiting_for};
+
+    /// Waits of group 1 at a condition, which group 0 ends.
+    fn waits(waits: u64, longest_ns: u64) -> CauseRow {
+        let party = Party {
+            kind: PartyKind::Thread,
+            group: Some(0),
+            name: String::new(),
+            api: None,
+            site: None,
+            process: 0,
+            waits,
+            wait_ns: Ns(1_000),
+            by_thread: Vec::new(),
+        };
+        CauseRow {
+            group: 1,
+            api: None,
+            site: None,
+            process: 0,
+            syscall: None,
+            object: WaitObject::None,
+            purpose: Purpose::Condition,
+            waits,
+            calls: waits,
+            wait_ns: Ns(1_000),
+            max_ns: Ns(longest_ns),
+            ready_ns: Ns(0),
+            threads: 1,
+            by_thread: Vec::new(),
+            holders: Vec::new(),
+            wakers: vec![party],
+        }
+    }
+
+    #[test]
+    fn who_is_told_now_and_then_waits_for_nobody() {
+        assert_eq!(waiting_for(&[waits(20, 100)], 0), Some((1, 1_000.0)));
+        assert_eq!(waiting_for(&[waits(6, 200)], 0), None);
+        assert_eq!(waiting_for(&[waits(20, 800)], 0), None);
+    }
 
     #[test]
     fn waits_whose_ends_were_not_seen_are_ended_by_nothing() {
