@@ -227,9 +227,12 @@ fn each_wait_in_own_code_is_for_what_it_is_for() {
     both_tables_have(&analysis, &expected);
     let one_by_one = [WaitCause::Page, WaitCause::Join, WaitCause::Join, WaitCause::Lock];
     for ((number, _), cause) in waits.into_iter().zip(one_by_one) {
-        let wait = span(number, None, SpanCause::Other);
-        assert_eq!(wait.is_for(&analysis, 0), cause, "{number}");
+        let kind = if number == pages { SpanCause::File } else { SpanCause::Other };
+        assert_eq!(span(number, None, kind).is_for(&analysis, 0), cause, "{number}");
     }
+    // Outside of system calls it is a page, or the thread was stopped.
+    let stopped = span(NO_SYSCALL, None, SpanCause::Other);
+    assert_eq!(stopped.is_for(&analysis, 0), WaitCause::Other);
 }
 
 /// What blocks threads, and what groups wait for, are these causes, with so many ms each.
@@ -304,7 +307,11 @@ fn each_wait_in_a_function_is_for_what_it_is_for() {
     assert_eq!(parts, expected);
     for ((_, number, _, waker_kind), (cause, _)) in waits.into_iter().zip(expected) {
         let by_threads = waker_kind == WAKER_THREAD;
-        let kind = if by_threads { SpanCause::Threads } else { SpanCause::Other };
+        let kind = match number {
+            _ if by_threads => SpanCause::Threads,
+            NO_SYSCALL => SpanCause::File,
+            _ => SpanCause::Other,
+        };
         assert_eq!(span(number, Some(api), kind).is_for(&analysis, 1), cause, "{number}");
     }
 }

@@ -240,7 +240,7 @@ fn found_threads_are_compared_if_it_is_known_what_they_run() {
     assert!(group.label.ends_with("not seen to start"), "{}", group.label);
     assert!(group.is_unknown && group.outliers.is_empty() && group.sub_groups.is_empty());
 
-    for row in &mut analysis.threads {
+    for row in analysis.threads.iter_mut().filter(|row| row.origin == ThreadOrigin::Found) {
         row.name = "pool-7".to_owned();
     }
     let named = Groups::new(&analysis, &Runs(None));

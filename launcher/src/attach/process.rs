@@ -253,7 +253,7 @@ mod tests {
         let pid = child.id() as i32;
         child.wait()?;
         let owner = Owner { user: 0, group: 0 };
-        let ended = Process { pid, name: "true".to_owned(), owner };
+        let ended = Process { pid, name: "true".to_owned(), owner, own_pid: pid };
         assert_eq!(ended.why_not_traced(), format!("process {pid} (true) has ended"));
         Ok(())
     }
