@@ -1,4 +1,4 @@
-//! What the number of processors rules out.
+//! More threads than processors.
 
 mod pool;
 mod process;
@@ -7,30 +7,6 @@ use chase_analyzer::FindingKind;
 use chase_analyzer::recorder::builder::SyscallsBuilder;
 use chase_analyzer::recorder::syscalls::WAIT_PREEMPTED;
 use pool::{MS, Outcome, Pool};
-
-/// One of six threads works for 300 ms and the others for 40, on so many processors.
-fn slow_on(processors: u64) -> bool {
-    let mut pool = Pool::new();
-    let works = |number: usize| if number == 2 { 300 * MS } else { 40 * MS };
-    pool.workers(6, |pool, number, thread| pool.call(thread, pool.work, MS, works(number) / MS));
-    let pid = pool.process.builder.header.pid;
-    let outcome = pool.finish_seen(|_| {
-        let mut seen = SyscallsBuilder::new(pid);
-        seen.header.processors = processors;
-        for number in 0..6 {
-            seen.on_cpu(pid + 1 + number as u32, works(number));
-        }
-        seen
-    });
-    let is_slow = |kind: &FindingKind| matches!(kind, FindingKind::SlowThreads { .. });
-    outcome.findings.iter().any(|finding| is_slow(&finding.kind))
-}
-
-#[test]
-fn a_thread_that_does_what_one_processor_can_is_not_slow() {
-    assert!(slow_on(4));
-    assert!(!slow_on(1));
-}
 
 /// Four threads want two processors for a second each, and have none for half of it, in this function.
 fn wanting_in(function: &str) -> Outcome {

@@ -25,8 +25,6 @@ const SHOWS: f64 = 0.5;
 const WAITING: f64 = 0.5;
 /// Others have nothing to do for at least this share of a slow thread's excess. It is a straggler if they wait at a barrier so long.
 const AWAITED: f64 = 0.5;
-/// Dividing the work evenly over the processors saves at least this share of the excess: else they have all to do already.
-const SPARE: f64 = 0.5;
 /// A behaviour of threads that together live less than this share of the lifetime of their group tells nothing about the group.
 const BEHAVIOUR: f64 = 0.05;
 
@@ -47,7 +45,7 @@ pub(super) fn slow(
     (number, group): (u32, &GroupRow),
 ) -> Vec<Finding> {
     let mut slow: Vec<Slow<'_>> =
-        group.outliers.iter().filter_map(|o| is_slow(evidence, explained, group, o)).collect();
+        group.outliers.iter().filter_map(|o| is_slow(evidence, explained, o)).collect();
     slow.sort_by(|a, b| b.saves_ns.total_cmp(&a.saves_ns));
     let mut found = Vec::new();
     // Make one finding for each API that makes threads slow.
@@ -147,7 +145,6 @@ fn may_be_preempted(evidence: &Evidence<'_>, most: &Slow<'_>, slow_threads: usiz
 fn is_slow<'a>(
     evidence: &Evidence<'_>,
     explained: &Explained,
-    group: &GroupRow,
     outlier: &'a Outlier,
 ) -> Option<Slow<'a>> {
     let thread = &evidence.analysis.threads[outlier.thread as usize];
@@ -161,22 +158,7 @@ fn is_slow<'a>(
         && saves_ns >= (SLOW - 1.0) * outlier.median_ns.as_f64()
         && more >= SHOWS * saves_ns
         && waits_for_others(evidence, thread) < WAITING * thread.lifetime_ns.as_f64();
-    let is_spare = || spare_ns(evidence, group, outlier) >= SPARE * saves_ns;
-    (slow && is_spare()).then_some(Slow { outlier, api, saves_ns })
-}
-
-/// How much sooner a thread would be done if it had its even share of what the processors have to do for its group while it lives: however that is
-/// divided, each of them runs one thread at a time.
-fn spare_ns(evidence: &Evidence<'_>, group: &GroupRow, outlier: &Outlier) -> f64 {
-    let Some(processors) = evidence.watched.processors else { return f64::INFINITY };
-    let thread = &evidence.analysis.threads[outlier.thread as usize];
-    let life = (thread.start_ns.0, thread.end_ns.0);
-    let meanwhile_ns = |row: &ThreadRow| {
-        let common = common_ns(&[(row.start_ns.0, row.end_ns.0)], life) as f64;
-        row.on_cpu_ns.map_or(0.0, Ns::as_f64) * common / row.lifetime_ns.as_f64().max(1.0)
-    };
-    let work_ns: f64 = evidence.groups.threads(evidence.analysis, group).map(meanwhile_ns).sum();
-    (outlier.useful_ns.as_f64() - work_ns / processors as f64).max(0.0)
+    slow.then_some(Slow { outlier, api, saves_ns })
 }
 
 /// Returns the waits for other threads: all except sleep, and those only known from the scheduler.
