@@ -8,7 +8,6 @@ mod purpose;
 mod python_joins;
 mod resolve;
 mod shared_words;
-mod turns;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -20,11 +19,10 @@ use crate::analysis::Analysis;
 use crate::clock::Ns;
 use crate::groups::{Groups, ThreadSpan, Unnamed};
 use crate::image::Image;
-use crate::long_waits::OffCpuTimes;
 
 pub use connections::{Connection, Connections};
 pub(crate) use connections::{Ends, ends};
-pub use of_objects::object_causes;
+pub(crate) use of_objects::{has_semaphores, object_causes};
 pub use path_wait::PathWait;
 pub(crate) use purpose::ALLOCATOR;
 pub use purpose::Purpose;
@@ -190,8 +188,15 @@ fn spans(by_thread: BTreeMap<u32, u64>) -> Vec<ThreadSpan> {
     spans
 }
 
-/// Returns all causes of waits, longest first; none if no companion observed them. `images` are those of `analysis`, `times` the long times
-/// off the CPU of its threads.
+/// Who had a word of memory while others waited for it.
+pub(crate) trait Turns {
+    /// The part of the time of waits for a word in which a thread had it for which `is_one` is true; `None` if no long wait was seen. The
+    /// time until who has got it runs is nobody's.
+    fn part_of(&self, word: &LockKey, is_one: &dyn Fn(u32) -> bool) -> Option<f64>;
+}
+
+/// Returns all causes of waits, longest first; none if no companion observed them. `images` are those of `analysis`, `turns` those at words of
+/// memory.
 ///
 /// Connections that differ only in a port are one row there; the second list has those one by one.
 pub(crate) fn causes(
@@ -199,7 +204,7 @@ pub(crate) fn causes(
     analysis: &Analysis,
     groups: &Groups,
     naming: &dyn NamingPlaces,
-    times: &[OffCpuTimes],
+    turns: &dyn Turns,
 ) -> (Vec<CauseRow>, Vec<CauseRow>) {
     let run = Run::new(images, analysis, groups, naming);
     let mut sums: HashMap<Key, Sums> = HashMap::new();
@@ -212,15 +217,14 @@ pub(crate) fn causes(
         }
     }
     let connections = connections::fold(&mut sums);
-    let turns = turns::Turns::new(times);
-    (rows(sums, analysis, &turns), rows(connections, analysis, &turns))
+    (rows(sums, analysis, turns), rows(connections, analysis, turns))
 }
 
 /// The longest first.
 fn rows(
     sums: impl IntoIterator<Item = (Key, Sums)>,
     analysis: &Analysis,
-    turns: &turns::Turns<'_>,
+    turns: &dyn Turns,
 ) -> Vec<CauseRow> {
     let mut rows: Vec<CauseRow> = sums
         .into_iter()

@@ -129,6 +129,7 @@ mod tail;
 mod texts;
 mod timed_samples;
 mod timeline;
+mod turns;
 mod uncertainty;
 mod uneven;
 mod unrecorded;
@@ -148,7 +149,7 @@ pub use blocking::Cause as WaitCause;
 pub use called_back::CalledBack;
 pub use causes::{
     CauseRow, Connection, Connections, LockKey, NamingPlaces, Party, PartyKind, PathWait, Purpose,
-    WaitObject, lock_key, object_causes,
+    WaitObject, lock_key,
 };
 pub use chase_recorder as recorder;
 pub use clock::{Clock, Ns, Ticks};
@@ -204,6 +205,7 @@ pub use timed_samples::TimedSample;
 pub use timeline::{
     BlockedSpan, Lane, LaneSample, Mark, PreemptedSpan, SpanCause, TimedCall, Timeline, timeline,
 };
+pub use turns::object_causes;
 pub use uneven::UnevenWork;
 pub use unseen::{NotSeen, Skipped, Stopped, SyscallsNotSeen, SyscallsStopped, Unreadable};
 pub use wait_graph::{WaitEdge, WaitGraph, wait_graph};

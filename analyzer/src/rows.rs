@@ -298,8 +298,7 @@ pub struct ThreadRow {
     pub off_cpu: MeasuredOffCpu,
     /// The hook's overhead in this thread; it is in no other figure.
     pub own_cost_ns: Ns,
-    /// The part of it in which the hook waited.
-    #[serde(skip)]
+    #[serde(skip)] // The part of it in which the hook waited.
     pub(crate) own_wait_ns: Ns,
     /// What the hook did in it for new contexts. It is in the time of what makes their calls.
     #[serde(skip)]

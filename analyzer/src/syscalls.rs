@@ -13,7 +13,9 @@ mod sums;
 mod table;
 mod tables;
 
-pub(crate) use collect::{Collected, Place, Places, Scheduler, TracingCost, each_ns, wait_source};
+pub(crate) use collect::{
+    Collected, Place, Places, Scheduler, TracingCost, WHILE_STOPPED, each_ns, wait_source,
+};
 pub(crate) use names::error_name as errno_name;
 pub use names::{Category, Syscall, syscall, syscall_name};
 pub(crate) use names::{category_of, is_for_memory_map};

@@ -6,10 +6,9 @@ use chase_recorder::syscalls::NO_SYSCALL;
 
 use crate::blocking::{Cause, cause_of, is_of_openmp};
 use crate::rows::{ApiRow, ObjectRow, ThreadRow};
-use crate::syscalls::{Category, InOwnCode, OfApi, SyscallRow, WaitsIn, category_of, syscall_name};
-
-/// In place of a system call's number: the thread did not wait, it was stopped.
-pub(crate) const WHILE_STOPPED: u32 = NO_SYSCALL - 1;
+use crate::syscalls::{
+    Category, InOwnCode, OfApi, SyscallRow, WHILE_STOPPED, WaitsIn, category_of, syscall_name,
+};
 
 /// Times of waits by what they are for.
 type Times = BTreeMap<Cause, u64>;

@@ -14,6 +14,7 @@ use crate::groups::Groups;
 use crate::image::Image;
 use crate::long_waits::{OffCpuTimes, long_waits};
 use crate::slow_start::{SlowStart, slow_starts};
+use crate::turns::TurnsAt;
 use crate::uneven::{UnevenWork, uneven_work};
 
 /// Empty if the run was not observed by a companion.
@@ -114,7 +115,7 @@ impl Watched {
         let files = images.iter().filter_map(|image| image.syscalls.as_ref());
         let processors = files.map(|file| file.header().processors).max();
         let times = long_waits(images, analysis, groups, naming);
-        let (causes, connections) = causes(images, analysis, groups, naming, &times);
+        let (causes, connections) = causes(images, analysis, groups, naming, &TurnsAt::new(&times));
         let files = images.iter().filter_map(|image| image.syscalls.as_ref());
         let is_lost = files.map(|file| file.header().lost_blocked).any(|lost| lost > 0);
         let has_waits = |own: &OffCpuTimes| !own.waits.is_empty();

@@ -11,19 +11,17 @@ mod length;
 mod lost;
 mod place;
 mod records;
+mod room;
 
-use core::ops::Range;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use chase_format::layout::{
-    ChunkKind, Header, NONE, OriginRecord, PAGE, STOP_CONFINED, STOP_LIMIT, STOP_NO_MEMORY,
-    STOP_NO_SPACE, THREAD_LIVE, ThreadRecord,
+    ChunkKind, Header, NONE, OriginRecord, PAGE, STOP_CONFINED, THREAD_LIVE, ThreadRecord,
 };
 use chase_format::writer::{Chunk, Writer};
 
 pub(crate) use self::cut_off::end_if_gone;
-use self::length::lengthen;
 pub(crate) use self::length::{lengthen_ahead, trim};
 pub(crate) use self::lost::{Lost, add_unseen, times_unseen, unseen};
 pub(crate) use self::records::Records;
@@ -50,9 +48,6 @@ const MANY: usize = 512 << 10;
 const FIXED: usize = FIRST_LENGTH;
 /// The mapping may take one part in so many of the address space limit.
 const ADDRESS_SPACE_SHARE: u64 = 8;
-
-/// For how many tenths of a second a thread waits for others that are populating pages.
-const PATIENCE: usize = 10;
 
 /// How many chunks of thread records have their threads' names read at the end.
 const NAMED_CHUNKS: usize = 16;
@@ -85,10 +80,6 @@ static RECORDING: Lock<State> = Lock::new(State {
     first_threads: [None; NAMED_CHUNKS],
     origins: Records::NONE,
 });
-
-/// How many threads are populating pages. They hold no lock meanwhile: on a busy machine that can take long, and each thread that
-/// starts would wait for it. Several may populate the same pages, which is harmless. Only grows while [`RECORDING`] is held.
-static POPULATING: AtomicU32 = AtomicU32::new(0);
 
 /// Whether there is a recording.
 static OPEN: AtomicBool = AtomicBool::new(false);
@@ -245,10 +236,10 @@ fn map_with_room(place: usize, fd: i32, len: usize) -> Result<*mut u8, Errno> {
 pub(crate) fn chunk(kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {
     let (chunk, ahead) = {
         let state = &mut *hold_with_room(|_| len)?;
-        (state.writer.chunk(kind, owner, len), room_ahead(state))
+        (state.writer.chunk(kind, owner, len), room::ahead(state))
     };
     // (The recording may end meanwhile.)
-    let _ = ahead.map(populate);
+    let _ = ahead.map(room::populate);
     chunk
 }
 
@@ -257,7 +248,7 @@ pub(crate) fn chunk_at_once(kind: ChunkKind, owner: u32, len: usize) -> Option<C
     let mut state = RECORDING.try_hold()?;
     if is_appendable(&state) && !state.has_room(len) {
         drop(state);
-        make_room(len)?;
+        room::make(len)?;
         state = RECORDING.try_hold()?;
     }
     append(&mut state, kind, owner, len)
@@ -278,19 +269,8 @@ fn hold_with_room(needed: impl Fn(&State) -> usize) -> Option<Held<'static, Stat
             return Some(state);
         }
         drop(state);
-        make_room(len)?;
+        room::make(len)?;
     }
-}
-
-/// Returns the range to populate ahead of need, if little room is left; only one thread at a time gets it.
-fn room_ahead(state: &State) -> Option<Range<usize>> {
-    let room = state.writer.room();
-    let is_short = room - state.writer.committed() < LARGEST_STEP / 2;
-    let ahead = room..room + LARGEST_STEP;
-    let is_wanted =
-        is_open() && !stopped() && room >= MANY && is_short && ahead.end <= state.length;
-    let is_first = POPULATING.load(Ordering::Relaxed) == 0;
-    (is_wanted && is_first && !cut_off::is_gone()).then(|| begin(ahead))
 }
 
 /// Whether something may be appended, if there is room.
@@ -308,70 +288,6 @@ fn is_appendable(state: &State) -> bool {
 
 fn append(state: &mut State, kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {
     is_appendable(state).then(|| state.writer.chunk(kind, owner, len))?
-}
-
-/// Makes room for `len` bytes, unless another thread has. If there is none, returns `None`, and stops the recording.
-fn make_room(len: usize) -> Option<()> {
-    let range = next_room(&mut RECORDING.hold(), len);
-    if let Err((reason, errno)) = range.and_then(populate) {
-        // (A child that uses this memory may not make the system calls; its parent goes on.)
-        if !sys::is_confined_here() {
-            stop(reason, errno);
-        }
-        return None;
-    }
-    note_latest();
-    Some(())
-}
-
-/// Begins to populate a range. [`RECORDING`] is held.
-fn begin(range: Range<usize>) -> Range<usize> {
-    POPULATING.fetch_add(1, Ordering::Relaxed);
-    range
-}
-
-/// Begins to populate a range for `len` bytes more, now mapped; an empty one if there is room.
-fn next_room(state: &mut State, len: usize) -> Result<Range<usize>, (u32, Errno)> {
-    let room = state.writer.room();
-    if state.has_room(len) {
-        return Ok(begin(room..room));
-    }
-    let step = (room / 2).clamp(STEP, LARGEST_STEP) & !(PAGE - 1);
-    let wanted = (room + step).min(LARGEST);
-    if wanted <= room {
-        return Err((STOP_LIMIT, 0));
-    }
-    if wanted > state.length {
-        lengthen(state, wanted)?;
-    }
-    Ok(begin(room..wanted))
-}
-
-/// Populates a range behind the room, which was begun, and adds it. [`RECORDING`] is not held.
-fn populate(range: Range<usize>) -> Result<(), (u32, Errno)> {
-    let (start, len) = (base().wrapping_add(range.start), range.len());
-    let populated =
-        if len > 0 { sys::advise(start, len, sys::MADV_POPULATE_WRITE) } else { Ok(()) };
-    POPULATING.fetch_sub(1, Ordering::Release);
-    let state = &mut *RECORDING.hold();
-    // Another thread may have been faster; or the recording was trimmed, and what is behind it unmapped.
-    if state.writer.room() != range.start || range.end > state.length {
-        return Ok(());
-    }
-    populated.map_err(|errno| {
-        // EFAULT: a write would have raised SIGBUS for lack of space.
-        let reason = if errno == libc::EFAULT { STOP_NO_SPACE } else { STOP_NO_MEMORY };
-        (reason, if errno == libc::EFAULT { libc::ENOSPC } else { errno })
-    })?;
-    // SAFETY: the part behind the old room is populated now.
-    unsafe { state.writer.set_room(range.end) };
-    Ok(())
-}
-
-impl State {
-    fn has_room(&self, len: usize) -> bool {
-        self.writer.room() - self.writer.committed() >= len
-    }
 }
 
 fn open_again(state: &State) -> Result<i32, Errno> {
@@ -415,13 +331,7 @@ pub(crate) fn set_end(ticks: u64) {
 pub(crate) fn confine() {
     // With this held, no thread begins to make room.
     let _held = RECORDING.hold();
-    // (A child that used this memory may have been killed in between.)
-    for _ in 0..PATIENCE {
-        match POPULATING.load(Ordering::Acquire) {
-            0 => break,
-            threads => sys::futex_wait(&POPULATING, threads),
-        }
-    }
+    room::wait_for_others();
     if !sys::confine() {
         stop(STOP_CONFINED, 0);
     }
@@ -498,9 +408,7 @@ pub(crate) fn write(kind: ChunkKind, owner: u32, contents: &[u8], count: usize) 
 /// Handles the lock in a fork.
 pub(crate) fn fork(moment: Fork) {
     RECORDING.fork(moment);
-    if moment == Fork::InChild {
-        POPULATING.store(0, Ordering::Relaxed);
-    }
+    room::fork(moment);
 }
 
 /// Closes the recording in a fork's child that gets none. What still refers to the parent's recording must not change

@@ -210,7 +210,9 @@ fn a_team_waits_for_no_lock() {
         let found = document(&trial.output(), "waits");
         let rows = found["waits"].as_array().expect("waits");
         assert!(rows.iter().any(|row| row["cause"] == "barrier"), "{rows:#?}");
-        assert!(rows.iter().all(|row| row["cause"] != "lock"), "{rows:#?}");
+        // (Who makes a thread may have to wait for the memory map.)
+        let mut locks = rows.iter().filter(|row| row["cause"] == "lock");
+        assert!(locks.all(|row| row["function"] == "pthread_create"), "{rows:#?}");
     }
 }
 

@@ -8,30 +8,31 @@ use chase_recorder::syscalls::CauseRow as Recorded;
 
 use super::purpose::Taking;
 use super::shared_words::FUTEX;
-use super::turns::Turns;
-use super::{LockKey, NamingPlaces, Run, add, lock_key};
+use super::{LockKey, NamingPlaces, Run, Turns, add, lock_key};
 use crate::analysis::Analysis;
 use crate::blocking::Cause;
 use crate::groups::Groups;
 use crate::image::Image;
-use crate::long_waits::long_waits;
 use crate::object_causes::ObjectCauses;
 
-/// Finds what waits are for, in functions whose name does not tell. `images` are those of `analysis`.
-#[must_use]
-pub fn object_causes(
+/// Whether an API's name does not tell what it waits for.
+fn in_semaphore(analysis: &Analysis, api: u32) -> bool {
+    let api = analysis.apis.get(api as usize);
+    api.is_some_and(|api| api.symbol.starts_with("sem_"))
+}
+
+/// Whether there are functions whose name does not tell what they wait for. Most runs have none, and no symbols need to be read then.
+pub(crate) fn has_semaphores(analysis: &Analysis) -> bool {
+    (0..analysis.apis.len() as u32).any(|api| in_semaphore(analysis, api))
+}
+
+/// Finds what waits are for, in such functions.
+pub(crate) fn object_causes(
     images: &[Image],
     analysis: &Analysis,
     naming: &dyn NamingPlaces,
+    turns: &dyn Turns,
 ) -> ObjectCauses {
-    let in_semaphore = |api: u32| {
-        let api = analysis.apis.get(api as usize);
-        api.is_some_and(|api| api.symbol.starts_with("sem_"))
-    };
-    // Most runs have none, and no symbols need to be read then.
-    if !(0..analysis.apis.len() as u32).any(in_semaphore) {
-        return ObjectCauses::default();
-    }
     let groups = Groups { rows: Vec::new(), of_thread: Vec::new() };
     let run = Run::new(images, analysis, &groups, naming);
     let mut waits = Vec::new();
@@ -42,7 +43,7 @@ pub fn object_causes(
             let (Some(thread), Some(api)) = run.place(process, row.context_ref, row.tid) else {
                 continue;
             };
-            if !in_semaphore(api) {
+            if !in_semaphore(analysis, api) {
                 continue;
             }
             let object = object(&run, process, &row, api);
@@ -56,10 +57,8 @@ pub fn object_causes(
             waits.push(((api, thread), row.total_ns, object));
         }
     }
-    let times = long_waits(images, analysis, &groups, naming);
-    let turns = Turns::new(&times);
     let is_lock = |(key, taking): (LockKey, Taking)| {
-        let is_lock = taking.is_lock(&key, &turns);
+        let is_lock = taking.is_lock(&key, turns);
         (key, is_lock)
     };
     let locks: HashMap<LockKey, bool> = words.into_iter().map(is_lock).collect();

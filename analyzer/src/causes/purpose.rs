@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chase_recorder::syscalls::{NO_SYSCALL, STOPPED};
 use serde::Serialize;
 
-use super::turns::Turns;
-use super::{CauseRow, LockKey, PartyKind, WaitObject, add, lock_key};
+use super::{CauseRow, LockKey, PartyKind, Turns, WaitObject, add, lock_key};
 use crate::analysis::Analysis;
 use crate::blocking::{Cause, cause_of};
 use crate::syscalls::is_for_memory_map;
@@ -274,7 +273,7 @@ impl Taking {
 
     /// Whether it is a lock: threads end each other's waits. Those that hand something over wait for something else. The last one to get
     /// the lock need not end anyone's wait; and one that holds it now and then may never find it held.
-    pub(super) fn is_lock(&self, word: &LockKey, turns: &Turns<'_>) -> bool {
+    pub(super) fn is_lock(&self, word: &LockKey, turns: &dyn Turns) -> bool {
         let (mut both, mut both_ns, mut all_ns) = (0, 0_u64, 0_u64);
         for (thread, &ns) in &self.ending {
             add(&mut all_ns, ns);
@@ -284,7 +283,7 @@ impl Taking {
             }
         }
         let is_their_own = both_ns as f64 >= OF_THEIR_OWN * all_ns as f64;
-        let is_held = || turns.part_of(word, |thread| self.waiting.contains(&thread));
+        let is_held = || turns.part_of(word, &|thread| self.waiting.contains(&thread));
         both >= 2
             && both + 1 >= self.waiting.len()
             && is_their_own
@@ -293,7 +292,7 @@ impl Taking {
 }
 
 /// Recognises locks among what is handed over.
-pub(super) fn find_locks(rows: &mut [CauseRow], analysis: &Analysis, turns: &Turns<'_>) {
+pub(super) fn find_locks(rows: &mut [CauseRow], analysis: &Analysis, turns: &dyn Turns) {
     let mut of_objects: BTreeMap<_, Taking> = BTreeMap::new();
     let key = |row: &CauseRow| {
         let is_word = matches!(row.object, WaitObject::Memory(_));

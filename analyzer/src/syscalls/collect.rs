@@ -13,8 +13,10 @@ use super::names::is_for_memory_map;
 use super::sums::SyscallSums;
 use crate::image::Image;
 use crate::off_cpu::{Measured, Missing, OffCpu, Sampling, Spells, WaitSource};
-use crate::wait_causes::WHILE_STOPPED;
 use crate::walk::NOBODY;
+
+/// In place of a system call's number: the thread did not wait, it was stopped.
+pub(crate) const WHILE_STOPPED: u32 = NO_SYSCALL - 1;
 
 /// Where a system call was made: number of the merged context, [`NOBODY`] outside of any, or [`UNRECORDED`].
 pub(crate) type Place = u32;

@@ -5,15 +5,19 @@
 
 use std::collections::HashMap;
 
-use super::{LockKey, lock_key};
-use crate::long_waits::{LongWait, OffCpuTimes};
+use crate::analysis::Analysis;
+use crate::causes::{self, LockKey, NamingPlaces, Turns, lock_key};
+use crate::groups::Groups;
+use crate::image::Image;
+use crate::long_waits::{LongWait, OffCpuTimes, long_waits};
+use crate::object_causes::ObjectCauses;
 
 /// The long waits for each word.
-pub(super) struct Turns<'a>(HashMap<LockKey, Vec<(u32, &'a LongWait)>>);
+pub(crate) struct TurnsAt<'a>(HashMap<LockKey, Vec<(u32, &'a LongWait)>>);
 
-impl<'a> Turns<'a> {
+impl<'a> TurnsAt<'a> {
     /// `times` are those of all threads.
-    pub(super) fn new(times: &'a [OffCpuTimes]) -> Self {
+    pub(crate) fn new(times: &'a [OffCpuTimes]) -> Self {
         let mut of_words: HashMap<LockKey, Vec<(u32, &LongWait)>> = HashMap::new();
         for (thread, own) in (0..).zip(times) {
             for wait in &own.waits {
@@ -24,10 +28,10 @@ impl<'a> Turns<'a> {
         }
         Self(of_words)
     }
+}
 
-    /// The part of the time of waits for a word in which a thread had it for which `is_one` is true; `None` if no long wait was seen. The
-    /// time until who has got it runs is nobody's.
-    pub(super) fn part_of(&self, word: &LockKey, is_one: impl Fn(u32) -> bool) -> Option<f64> {
+impl Turns for TurnsAt<'_> {
+    fn part_of(&self, word: &LockKey, is_one: &dyn Fn(u32) -> bool) -> Option<f64> {
         let waits = self.0.get(word)?;
         let over = |&(thread, wait): &(u32, &LongWait)| {
             let woken = wait.woken_ns?.clamp(wait.begin_ns, wait.end_ns);
@@ -65,4 +69,19 @@ impl<'a> Turns<'a> {
         }
         (waited_ns > 0.0).then(|| for_ones_ns / waited_ns)
     }
+}
+
+/// Finds what waits are for, in functions whose name does not tell. `images` are those of `analysis`.
+#[must_use]
+pub fn object_causes(
+    images: &[Image],
+    analysis: &Analysis,
+    naming: &dyn NamingPlaces,
+) -> ObjectCauses {
+    if !causes::has_semaphores(analysis) {
+        return ObjectCauses::default();
+    }
+    let groups = Groups { rows: Vec::new(), of_thread: Vec::new() };
+    let times = long_waits(images, analysis, &groups, naming);
+    causes::object_causes(images, analysis, naming, &TurnsAt::new(&times))
 }
