@@ -11,22 +11,24 @@ mod length;
 mod lost;
 mod place;
 mod records;
-mod room;
 
+use core::ops::Range;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use chase_format::layout::{
-    ChunkKind, Header, NONE, OriginRecord, PAGE, STOP_CONFINED, THREAD_LIVE, ThreadRecord,
+    ChunkKind, Header, NONE, OriginRecord, PAGE, STOP_CONFINED, STOP_LIMIT, STOP_NO_MEMORY,
+    STOP_NO_SPACE, THREAD_LIVE, ThreadRecord,
 };
 use chase_format::writer::{Chunk, Writer};
 
 pub(crate) use self::cut_off::end_if_gone;
+use self::length::lengthen;
 pub(crate) use self::length::{lengthen_ahead, trim};
 pub(crate) use self::lost::{Lost, add_unseen, times_unseen, unseen};
 pub(crate) use self::records::Records;
 use crate::abi::BASE;
-use crate::lock::{Fork, Held, Lock};
+use crate::lock::{Fork, Lock};
 use crate::signals::SignalsBlocked;
 use crate::sys::{self, Errno};
 use crate::{clock, fork_word};
@@ -85,6 +87,9 @@ static RECORDING: Lock<State> = Lock::new(State {
 static OPEN: AtomicBool = AtomicBool::new(false);
 /// Whether it can't grow any more.
 static STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// Whether a thread is populating pages ahead of need.
+static IS_AHEAD: AtomicBool = AtomicBool::new(false);
 
 /// Returns the start of the mapping.
 pub(crate) fn base() -> *mut u8 {
@@ -207,6 +212,7 @@ fn map_new(path: &Text<4096>, fd: i32, file_limit: usize, header: &Header) -> Re
     // SAFETY: the first `room` bytes of the mapping are populated, zero and ours alone.
     state.writer = unsafe { Writer::begin(base, room, header) };
     STOPPED.store(false, Ordering::Relaxed);
+    IS_AHEAD.store(false, Ordering::Relaxed);
     OPEN.store(true, Ordering::Release);
     Ok(())
 }
@@ -235,59 +241,86 @@ fn map_with_room(place: usize, fd: i32, len: usize) -> Result<*mut u8, Errno> {
 /// are blocked.
 pub(crate) fn chunk(kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {
     let (chunk, ahead) = {
-        let state = &mut *hold_with_room(|_| len)?;
-        (state.writer.chunk(kind, owner, len), room::ahead(state))
+        let state = &mut *RECORDING.hold();
+        (append(state, kind, owner, len), room_ahead(state))
     };
-    // (The recording may end meanwhile.)
-    let _ = ahead.map(room::populate);
+    if let Some(ahead) = ahead {
+        make_room_ahead(ahead);
+    }
     chunk
 }
 
 /// Like [`chunk`], but also returns `None` if it would have to wait for other threads.
 pub(crate) fn chunk_at_once(kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {
-    let mut state = RECORDING.try_hold()?;
-    if is_appendable(&state) && !state.has_room(len) {
-        drop(state);
-        room::make(len)?;
-        state = RECORDING.try_hold()?;
-    }
-    append(&mut state, kind, owner, len)
+    let state = &mut *RECORDING.try_hold()?;
+    append(state, kind, owner, len)
 }
 
-/// Takes the lock when there is room for as much as is `needed`. If there is none, returns `None`, and stops the recording.
-fn hold_with_room(needed: impl Fn(&State) -> usize) -> Option<Held<'static, State>> {
-    loop {
-        let state = RECORDING.hold();
-        let len = needed(&state);
-        if len == 0 {
-            return Some(state);
-        }
-        if !is_appendable(&state) {
-            return None;
-        }
-        if state.has_room(len) {
-            return Some(state);
-        }
-        drop(state);
-        room::make(len)?;
-    }
+/// Returns the range to populate ahead of need, if little room is left. Only one thread at a time gets it.
+fn room_ahead(state: &State) -> Option<Range<usize>> {
+    let room = state.writer.room();
+    let is_short = room - state.writer.committed() < LARGEST_STEP / 2;
+    let ahead = room..room + LARGEST_STEP;
+    let is_wanted =
+        is_open() && !stopped() && room >= MANY && is_short && ahead.end <= state.length;
+    (is_wanted && !cut_off::is_gone() && !IS_AHEAD.swap(true, Ordering::Relaxed)).then_some(ahead)
 }
 
-/// Whether something may be appended, if there is room.
-fn is_appendable(state: &State) -> bool {
-    // A fork's child that has not been noticed yet must not append to its parent's file.
-    if stopped() || !is_open() || !fork_word::is_ours() {
-        return false;
+/// Populates a range without holding the lock, so that no other thread has to wait. (The recording may end meanwhile,
+/// or another thread may populate the same range: both are harmless.)
+fn make_room_ahead(ahead: Range<usize>) {
+    let len = ahead.len();
+    let populated = sys::advise(base().wrapping_add(ahead.start), len, sys::MADV_POPULATE_WRITE);
+    let state = &mut *RECORDING.hold();
+    if populated.is_ok() && state.writer.room() == ahead.start && ahead.end <= state.length {
+        // SAFETY: the part behind the old room is populated now.
+        unsafe { state.writer.set_room(ahead.end) };
     }
-    let is_gone = cut_off::is_gone();
-    if is_gone {
-        cut_off::stop(state);
-    }
-    !is_gone
+    IS_AHEAD.store(false, Ordering::Relaxed);
 }
 
 fn append(state: &mut State, kind: ChunkKind, owner: u32, len: usize) -> Option<Chunk> {
-    is_appendable(state).then(|| state.writer.chunk(kind, owner, len))?
+    // A fork's child that has not been noticed yet must not append to its parent's file.
+    if stopped() || !is_open() || !fork_word::is_ours() {
+        return None;
+    }
+    if cut_off::is_gone() {
+        cut_off::stop(state);
+        return None;
+    }
+    while state.writer.room() - state.writer.committed() < len {
+        if let Err((reason, errno)) = make_room(state) {
+            // (A child that uses this memory may not make the system calls; its parent goes on.)
+            if !sys::is_confined_here() {
+                stop(reason, errno);
+            }
+            return None;
+        }
+    }
+    state.writer.chunk(kind, owner, len)
+}
+
+fn make_room(state: &mut State) -> Result<(), (u32, Errno)> {
+    let room = state.writer.room();
+    let step = (room / 2).clamp(STEP, LARGEST_STEP) & !(PAGE - 1);
+    let wanted = (room + step).min(LARGEST);
+    if wanted <= room {
+        return Err((STOP_LIMIT, 0));
+    }
+    if wanted > state.length {
+        lengthen(state, wanted)?;
+    }
+    sys::advise(base().wrapping_add(room), wanted - room, sys::MADV_POPULATE_WRITE).map_err(
+        |errno| {
+            // EFAULT: a write would have raised SIGBUS for lack of space.
+            let reason = if errno == libc::EFAULT { STOP_NO_SPACE } else { STOP_NO_MEMORY };
+            (reason, if errno == libc::EFAULT { libc::ENOSPC } else { errno })
+        },
+    )?;
+    // SAFETY: the part behind the old room is populated now.
+    unsafe { state.writer.set_room(wanted) };
+    note_latest();
+    Ok(())
 }
 
 fn open_again(state: &State) -> Result<i32, Errno> {
@@ -329,9 +362,8 @@ pub(crate) fn set_end(ticks: u64) {
 /// Stops all system calls before the process gives up the right to some of them: what is not in the recording yet
 /// will not be recorded. Signals are blocked.
 pub(crate) fn confine() {
-    // With this held, no thread begins to make room.
+    // With this held, no thread is making room.
     let _held = RECORDING.hold();
-    room::wait_for_others();
     if !sys::confine() {
         stop(STOP_CONFINED, 0);
     }
@@ -339,7 +371,7 @@ pub(crate) fn confine() {
 
 /// Returns an empty thread record and its number; `None` if there is no room. Signals are blocked.
 pub(crate) fn thread_record() -> Option<(*mut ThreadRecord, u32)> {
-    let state = &mut *hold_with_room(|state| state.threads.needed())?;
+    let state = &mut *RECORDING.hold();
     let mut threads = state.threads;
     let record = threads.next(|| {
         let chunk = append(state, ChunkKind::Threads, NONE, PAGE)?;
@@ -383,7 +415,7 @@ pub(crate) fn note_names() {
 /// Returns an empty record for what was observed of a thread's creation; `None` if there is no room. Signals are
 /// blocked.
 pub(crate) fn origin_record() -> Option<*mut OriginRecord> {
-    let state = &mut *hold_with_room(|state| state.origins.needed())?;
+    let state = &mut *RECORDING.hold();
     let mut origins = state.origins;
     let record = origins.next(|| append(state, ChunkKind::Origins, NONE, 4 * PAGE));
     state.origins = origins;
@@ -408,7 +440,6 @@ pub(crate) fn write(kind: ChunkKind, owner: u32, contents: &[u8], count: usize) 
 /// Handles the lock in a fork.
 pub(crate) fn fork(moment: Fork) {
     RECORDING.fork(moment);
-    room::fork(moment);
 }
 
 /// Closes the recording in a fork's child that gets none. What still refers to the parent's recording must not change

@@ -64,41 +64,40 @@ static LISTS: Lock<Lists> = Lock::new(Lists { all: ptr::null(), free: ptr::null(
 
 /// Allocates countdowns for the calling thread; returns `None` if there is no memory. Signals are blocked.
 pub(crate) fn allocate() -> Option<&'static Counts> {
-    let reused = LISTS.hold().take();
-    let counts = reused.or_else(|| {
-        let new = sys::map_anonymous(size_of::<Counts>()).cast::<Counts>();
-        // SAFETY: it is mapped, zeroed, and stays mapped.
-        unsafe { new.as_ref() }
-    })?;
-    let near = NearCountdowns::own();
-    if let Some(near) = near {
-        // SAFETY: they are the calling thread's.
-        unsafe { near.owner() }.store(counts.address().cast_mut().cast(), Ordering::Relaxed);
-    }
-    counts.spent_ticks.set(0);
-    // Seeds the generator differently in each thread and each run.
-    counts.random.set((clock::now() ^ counts.address() as u64) | 1);
     let mut lists = LISTS.hold();
-    counts.near.set(near);
-    if reused.is_none() {
-        counts.links.next.set(lists.all);
-        lists.all = counts;
+    let mut counts = lists.free;
+    // SAFETY: the lock is held; what is in the lists stays mapped.
+    unsafe {
+        if counts.is_null() {
+            counts = sys::map_anonymous(size_of::<Counts>()).cast();
+            if counts.is_null() {
+                return None;
+            }
+            (*counts).links.next.set(lists.all);
+            lists.all = counts;
+        } else {
+            lists.free = (*counts).links.next_free.get();
+        }
+        let near = NearCountdowns::own();
+        if let Some(near) = near {
+            near.owner().store(counts.cast_mut().cast(), Ordering::Relaxed);
+        }
+        (*counts).near.set(near);
+        (*counts).spent_ticks.set(0);
+        // Seeds the generator differently in each thread and each run.
+        (*counts).random.set((clock::now() ^ counts as u64) | 1);
+        Some(&*counts)
     }
-    Some(counts)
 }
 
 /// Takes back the calling thread's countdowns when it doesn't use them any more: none is above zero. Signals are
 /// blocked.
 pub(crate) fn give_back(counts: &'static Counts) {
-    {
-        // From here on, nobody looks at them.
-        let _lists = LISTS.hold();
-        counts.record.set(ptr::null_mut());
-        if let Some(near) = counts.near.take() {
-            // SAFETY: they are the calling thread's.
-            unsafe { near.owner() }.store(ptr::null_mut(), Ordering::Relaxed);
-        }
-        counts.slot_states.count.store(0, Ordering::Relaxed);
+    let mut lists = LISTS.hold();
+    counts.record.set(ptr::null_mut());
+    if let Some(near) = counts.near.take() {
+        // SAFETY: they are the calling thread's.
+        unsafe { near.owner() }.store(ptr::null_mut(), Ordering::Relaxed);
     }
     for page in &counts.slot_states.pages {
         let page = page.swap(ptr::null_mut(), Ordering::Relaxed);
@@ -106,22 +105,12 @@ pub(crate) fn give_back(counts: &'static Counts) {
             pages::give_back(page.cast(), PAGE);
         }
     }
+    counts.slot_states.count.store(0, Ordering::Relaxed);
     let (start, len) = (ptr::from_ref(counts), size_of_val(&counts.slots));
     // They are not reused if the pages can't be zeroed: memory may be locked, or the call forbidden.
     if sys::advise(start.cast_mut().cast(), len, libc::MADV_DONTNEED).is_ok() {
-        let mut lists = LISTS.hold();
         counts.links.next_free.set(lists.free);
         lists.free = counts;
-    }
-}
-
-impl Lists {
-    /// Takes countdowns that no thread uses.
-    fn take(&mut self) -> Option<&'static Counts> {
-        // SAFETY: what is in the lists stays mapped.
-        let free = unsafe { self.free.as_ref() }?;
-        self.free = free.links.next_free.get();
-        Some(free)
     }
 }
 

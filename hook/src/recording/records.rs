@@ -17,19 +17,10 @@ impl<T, const LEN: usize> Records<T, LEN> {
     pub(crate) const PER_CHUNK: usize = records_per_chunk(LEN, size_of::<T>());
     pub(crate) const NONE: Self = Self { chunk: None, used: 0, record: PhantomData };
 
-    /// Returns how many bytes [`Records::next`] needs for another chunk; 0 if it needs none.
-    pub(crate) fn needed(&self) -> usize {
-        if self.is_full() { LEN } else { 0 }
-    }
-
-    fn is_full(&self) -> bool {
-        self.chunk.is_none() || self.used == Self::PER_CHUNK
-    }
-
     /// Returns the next record, which is zero. If no chunk has room for it, continues in one that `more` makes, and of which all
     /// records can be read from then on; returns `None` if there is none.
     pub(crate) fn next(&mut self, more: impl FnOnce() -> Option<Chunk>) -> Option<*mut T> {
-        if self.is_full() {
+        if self.chunk.is_none() || self.used == Self::PER_CHUNK {
             let chunk = more()?;
             chunk.commit(Self::PER_CHUNK);
             (self.chunk, self.used) = (Some(chunk), 0);
