@@ -52,17 +52,17 @@ fn seen(pid: u32, refs: &[Vec<u32>], waits: &[Wait]) -> SyscallsBuilder {
     seen
 }
 
-/// Each 40 ms, the main thread ends the wait of one of four threads for a semaphore, and each that has waited has it for so long and then ends
-/// the wait of the next one.
-fn passed_on(has_it_ns: u64) -> Vec<Purpose> {
+/// Each 40 ms, the main thread ends the wait of one of four threads in this function, and each that has waited has what it waited for so long and
+/// then ends the wait of the next one.
+fn passed_on(function: &str, has_it_ns: u64) -> Vec<Purpose> {
     let mut pool = Pool::new();
     let (app, libb) = (pool.process.app, pool.process.libb);
-    let semaphore = pool.process.builder.slot(app, Some(libb), "sem_wait");
+    let slot = pool.process.builder.slot(app, Some(libb), function);
     let main = pool.process.main;
     let mut workers = Vec::new();
     for _ in 0..WORKERS {
         let thread = pool.thread("worker", 0x300);
-        pool.call(thread, semaphore, 40 * MS, ROUNDS);
+        pool.call(thread, slot, 40 * MS, ROUNDS);
         pool.process.builder.timeline(thread).end();
         workers.push(thread);
     }
@@ -83,13 +83,20 @@ fn passed_on(has_it_ns: u64) -> Vec<Purpose> {
 
 #[test]
 fn who_passes_on_that_there_is_work_has_no_lock() {
-    let purposes = passed_on(20 * US);
+    let purposes = passed_on("sem_wait", 20 * US);
     assert!(purposes.iter().all(|&purpose| purpose == Purpose::Handover), "{purposes:?}");
 }
 
 #[test]
 fn who_has_it_while_the_next_one_waits_has_a_lock() {
-    let purposes = passed_on(10 * MS);
+    let purposes = passed_on("sem_wait", 10 * MS);
+    assert!(purposes.iter().all(|&purpose| purpose == Purpose::Lock), "{purposes:?}");
+}
+
+/// Who keeps a stream for long may never wait for it.
+#[test]
+fn what_is_passed_on_inside_of_a_function_is_its_lock() {
+    let purposes = passed_on("fputs", 20 * US);
     assert!(purposes.iter().all(|&purpose| purpose == Purpose::Lock), "{purposes:?}");
 }
 

@@ -257,6 +257,9 @@ pub(super) struct Taking {
     pub(super) waiting: BTreeSet<u32>,
     /// With the time of the waits that each ended, ns.
     pub(super) ending: BTreeMap<u32, u64>,
+    /// Whether some wait inside of a library's function that is no semaphore's. What is passed on there is a lock of the library, as that of a
+    /// stream, which others may have longest that never wait for it.
+    pub(super) is_inside: bool,
 }
 
 /// The part of the time of waits for a lock that is ended by threads that wait for it, too. (Of an idle pool's, it is half of it at most: who is
@@ -287,7 +290,7 @@ impl Taking {
         both >= 2
             && both + 1 >= self.waiting.len()
             && is_their_own
-            && is_held().is_none_or(|part| part >= HELD)
+            && (self.is_inside || is_held().is_none_or(|part| part >= HELD))
     }
 }
 
@@ -304,6 +307,9 @@ pub(super) fn find_locks(rows: &mut [CauseRow], analysis: &Analysis, turns: &dyn
         let Some(key) = key(row) else { continue };
         let taking = of_objects.entry(key).or_default();
         taking.waiting.extend(row.by_thread.iter().map(|span| span.thread));
+        let symbol = row.api.map_or("", |api| &*analysis.apis[api as usize].symbol);
+        taking.is_inside |=
+            !(symbol.is_empty() || symbol == "syscall" || symbol.starts_with("sem_"));
         let wakers = row.wakers.iter().filter(|waker| waker.kind == PartyKind::Thread);
         for span in wakers.flat_map(|waker| &waker.by_thread) {
             taking.end(span.thread, span.ns.0);
