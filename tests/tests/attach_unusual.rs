@@ -252,8 +252,16 @@ fn what_threads_waited_for_already_is_none_of_their_times() {
     }
 }
 
-/// What a recording of `elsewhere.c` has, and what `chase attach` said.
-fn elsewhere(scratch: &TempDir, program: &mut Rounds, pid: u32) -> String {
+/// `elsewhere.c`, at one of its places.
+fn elsewhere(place: &str) -> Rounds {
+    let program = Build::program("elsewhere.c").without_libtrap().flags("-pthread").build();
+    let mut command = Command::new(program);
+    command.arg(place);
+    Rounds::start(command)
+}
+
+/// What `chase attach` says of it.
+fn attached_to(scratch: &TempDir, program: &mut Rounds, pid: u32) -> String {
     let mut command = attach(pid, &scratch.path().join("out"), &["--duration", "300ms"]);
     let chase = command.stderr(Stdio::piped()).spawn().expect("chase starts");
     // (It may come during any of these.)
@@ -272,12 +280,9 @@ fn a_process_that_has_changed_its_user_is_recorded() {
         return;
     }
     let scratch = installed(&[]);
-    let program = Build::program("elsewhere.c").without_libtrap().flags("-pthread").build();
-    let mut command = Command::new(program);
-    command.arg("user");
-    let mut program = Rounds::start(command);
+    let mut program = elsewhere("user");
     let pid = program.pid();
-    let said = elsewhere(&scratch, &mut program, pid);
+    let said = attached_to(&scratch, &mut program, pid);
     assert!(report::calls(&scratch.path().join("out"), "fputs") > 0, "{said}");
     assert_eq!(program.end(), "");
 }
@@ -289,12 +294,9 @@ fn a_process_in_a_namespace_has_a_summary() {
         return;
     }
     let scratch = installed(&[]);
-    let program = Build::program("elsewhere.c").without_libtrap().flags("-pthread").build();
-    let mut command = Command::new(program);
-    command.arg("namespace");
-    let mut program = Rounds::start(command);
+    let mut program = elsewhere("namespace");
     let pid = program.line().parse().expect("a number");
-    let said = elsewhere(&scratch, &mut program, pid);
+    let said = attached_to(&scratch, &mut program, pid);
     assert!(said.contains("elsewhere  pid 1  ") && said.contains("elsewhere.1.chase"), "{said}");
     assert_eq!(program.end(), "");
 }
@@ -302,13 +304,10 @@ fn a_process_in_a_namespace_has_a_summary() {
 #[test]
 fn a_process_whose_first_thread_has_ended_is_refused() {
     let scratch = TempDir::new().expect("a directory");
-    let program = Build::program("elsewhere.c").without_libtrap().flags("-pthread").build();
-    let mut command = Command::new(program);
-    command.arg("thread");
-    let mut program = Rounds::start(command);
+    let mut program = elsewhere("thread");
     assert_eq!(program.round(), "next");
     let pid = program.pid();
-    let said = elsewhere(&scratch, &mut program, pid);
+    let said = attached_to(&scratch, &mut program, pid);
     assert!(said.contains("the first thread of process"), "{said}");
     assert_eq!(program.end(), "");
 }
