@@ -316,12 +316,12 @@ fn interrupted_at_every_instruction_at(flags: &str, depth: u64, looks: bool) {
     } else {
         assert_eq!(leaves + lost, steps, "{lost} in the sum");
     }
-    assert!((steps - leaves) * 100 <= steps, "{leaves} of {steps}");
     process.expect_unwound(&[(TRAP, "trap_call", 2 * rounds)]);
     process.expect_nothing_open(TRAP);
-    // ... or where it can be counted but no page be made for its duration.
+    // ... or is counted, but no page be made for its duration: how many depends on when chance, or another load, lets a
+    // duration fall where none did before. Either happens only within a change, and few steps are.
     let unwound = process.unwound(TRAP, "trap_leaf");
-    assert!(unwound * 1000 <= leaves, "{unwound} of {leaves}");
+    assert!((steps - leaves + unwound) * 100 <= steps, "{leaves} and {unwound} of {steps}");
 }
 
 #[test]
