@@ -165,7 +165,7 @@ pub fn findings(
     found.extend(system::loading(&evidence));
     found.extend(starts::slow_libraries(&evidence));
     found.extend(system::mapping_churn(&evidence));
-    found.extend(machine::too_many_threads(&evidence));
+    found.extend(machine::few_processors(&evidence));
     let groups_and_numbers = (0..).zip(&groups.rows);
     let short: Vec<Finding> =
         groups_and_numbers.filter_map(|group| starts::short_threads(&evidence, group)).collect();

@@ -111,6 +111,7 @@ mod on_cpu;
 mod one_by_one;
 mod overhead;
 mod packed;
+mod processors;
 mod read_ahead;
 mod roles;
 mod rows;
@@ -184,6 +185,7 @@ pub use on_cpu::{OnCpu, OnCpuAddress, OnCpuObject, OnCpuOfThread};
 pub use one_by_one::{OneByOne, one_by_one};
 pub use overhead::Overhead;
 pub use packed::{Items, Pack, Packed};
+pub use processors::Processors;
 pub use rows::{
     ApiRow, CallPlace, CallerRow, ContextRow, LibraryKind, LibraryRow, MeasuredOffCpu, Measures,
     ObjectRow, ProcessRow, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow,

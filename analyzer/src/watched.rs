@@ -13,6 +13,7 @@ use crate::event_loops::{EventLoop, event_loops};
 use crate::groups::Groups;
 use crate::image::Image;
 use crate::long_waits::{OffCpuTimes, long_waits};
+use crate::processors::Processors;
 use crate::slow_start::{SlowStart, slow_starts};
 use crate::turns::TurnsAt;
 use crate::uneven::{UnevenWork, uneven_work};
@@ -38,8 +39,8 @@ pub struct Watched {
     pub called_back: Vec<CalledBack>,
     /// The long times off the CPU by thread of the analysis; `None` if there are none, or if some are missing.
     pub(crate) times: Option<Vec<OffCpuTimes>>,
-    /// The number of processors of the machine, if known.
-    pub processors: Option<u64>,
+    /// How many processors the threads may use.
+    pub processors: Processors,
 }
 
 /// How often threads of a group were sampled in a system call on a file.
@@ -112,8 +113,6 @@ impl Watched {
         groups: &Groups,
         naming: &dyn NamingPlaces,
     ) -> Self {
-        let files = images.iter().filter_map(|image| image.syscalls.as_ref());
-        let processors = files.map(|file| file.header().processors).max();
         let times = long_waits(images, analysis, groups, naming);
         let (causes, connections) = causes(images, analysis, groups, naming, &TurnsAt::new(&times));
         let files = images.iter().filter_map(|image| image.syscalls.as_ref());
@@ -132,7 +131,7 @@ impl Watched {
             slow_starts: slow_starts(images, analysis, groups),
             called_back: called_back(images, analysis, groups),
             times: Some(times).filter(|times| !is_lost && times.iter().any(has_waits)),
-            processors: processors.filter(|&processors| processors > 0),
+            processors: Processors::new(images, analysis),
         }
     }
 }

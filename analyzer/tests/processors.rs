@@ -1,4 +1,4 @@
-//! More threads than processors.
+//! More threads than processors, or than they may use.
 
 mod pool;
 mod process;
@@ -8,8 +8,13 @@ use chase_analyzer::recorder::builder::SyscallsBuilder;
 use chase_analyzer::recorder::syscalls::WAIT_PREEMPTED;
 use pool::{MS, Outcome, Pool};
 
-/// Four threads want two processors for a second each, and have none for half of it, in this function.
-fn wanting_in(function: &str) -> Outcome {
+/// Four threads want processors for a second each, of a machine with so many, and have none for half of it, in this function; `more`
+/// says more of each thread's time on the CPU.
+fn wanting_in(
+    function: &str,
+    processors: u64,
+    more: impl Fn(&mut SyscallsBuilder, u32),
+) -> Outcome {
     let mut pool = Pool::new();
     let (app, libb) = (pool.process.app, pool.process.libb);
     let slot = pool.process.builder.slot(app, Some(libb), function);
@@ -20,22 +25,75 @@ fn wanting_in(function: &str) -> Outcome {
     let pid = pool.process.builder.header.pid;
     pool.finish_seen(|refs| {
         let mut seen = SyscallsBuilder::new(pid);
-        seen.header.processors = 2;
+        seen.header.processors = processors;
         for number in 1..=4_u32 {
             let (tid, context) = (pid + number, refs[number as usize][1]);
-            seen.on_cpu(tid, 500 * MS).wait(context, tid, WAIT_PREEMPTED, 1, 500 * MS);
+            more(seen.on_cpu(tid, 500 * MS), number);
+            seen.wait(context, tid, WAIT_PREEMPTED, 1, 500 * MS);
         }
         seen
     })
 }
 
+/// Of how many processors there are too many threads, and of which machine.
+fn too_many(outcome: &Outcome) -> Option<(u64, u64)> {
+    outcome.findings.iter().find_map(|finding| match finding.kind {
+        FindingKind::TooManyThreads { processors, of_machine, .. } => {
+            Some((processors, of_machine))
+        }
+        _ => None,
+    })
+}
+
 #[test]
 fn who_gives_the_processor_up_does_not_want_it() {
-    let are_too_many = |function: &str| {
-        let outcome = wanting_in(function);
-        let is_one = |kind: &FindingKind| matches!(kind, FindingKind::TooManyThreads { .. });
-        outcome.findings.iter().any(|finding| is_one(&finding.kind))
+    assert_eq!(too_many(&wanting_in("compute", 2, |_, _| ())), Some((2, 2)));
+    assert_eq!(too_many(&wanting_in("sched_yield", 2, |_, _| ())), None);
+}
+
+#[test]
+fn processors_that_threads_may_not_run_on_are_none() {
+    assert_eq!(too_many(&wanting_in("compute", 8, |_, _| ())), None);
+    // All of them on the same two.
+    let all = wanting_in("compute", 8, |seen, _| {
+        seen.confined_to(2, 4);
+    });
+    assert_eq!(too_many(&all), Some((2, 8)));
+    // Each on one of its own, where it waits for others.
+    let own = wanting_in("compute", 8, |seen, number| {
+        seen.confined_to(1, number as u16);
+    });
+    assert_eq!(too_many(&own), None);
+    // Some on one, others on any.
+    let some = wanting_in("compute", 8, |seen, number| {
+        seen.confined_to(if number < 4 { 1 } else { 8 }, 0);
+    });
+    assert_eq!(too_many(&some), Some((1, 8)));
+}
+
+/// The same with a control group that may use one processor, and had to wait in so many of 20 periods.
+fn limited(used_up_in: u64) -> Outcome {
+    wanting_in("compute", 8, |seen, _| {
+        let header = &mut seen.header;
+        (header.quota, header.quota_periods) = (2000, 20);
+        (header.quota_spent_periods, header.quota_waited_ns) = (used_up_in, 400 * MS);
+        header.quota_group[..4].copy_from_slice(b"/app");
+    })
+}
+
+#[test]
+fn a_limit_that_is_used_up_is_the_cause() {
+    let outcome = limited(18);
+    let [finding] = &outcome.findings[..] else { panic!("{:?}", outcome.findings) };
+    let FindingKind::UsedUpQuota { processors, control_group, periods, used_up_in, .. } =
+        &finding.kind
+    else {
+        panic!("{finding:?}")
     };
-    assert!(are_too_many("compute"));
-    assert!(!are_too_many("sched_yield"));
+    assert!((processors - 2.0).abs() < 1e-9);
+    assert_eq!((&**control_group, *periods, *used_up_in), ("/app", 20, 18));
+    // No more than the group waited.
+    assert_eq!(finding.saves_ns.0, 400 * MS);
+    // A limit that is reached once in a while is none.
+    assert!(limited(1).findings.is_empty());
 }

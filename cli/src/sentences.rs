@@ -6,6 +6,7 @@ mod command;
 mod ends;
 mod locks;
 mod number;
+mod processors;
 mod stages;
 mod starts;
 mod uses;
@@ -227,14 +228,8 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 ends::meanwhile(report, finding),
             ),
         ),
-        FindingKind::TooManyThreads { runnable, processors, waiting_ns, of_wanted } => (
-            "More threads could run than there are processors".to_owned(),
-            format!(
-                ": {runnable:.1} on average, of {processors}; they wait {} of the time that they want one, {} together. As many as processors would be done as soon",
-                percent(*of_wanted),
-                elapsed(waiting_ns.0),
-            ),
-        ),
+        FindingKind::TooManyThreads { .. } => processors::too_many_threads(finding),
+        FindingKind::UsedUpQuota { .. } => processors::used_up_quota(finding),
         FindingKind::SmallTransfers { .. } => uses::small_transfers(report, finding),
         FindingKind::LookedUpAgain { .. } => again::looked_up(report, finding),
         FindingKind::MadeAgain { .. } => again::made(report, finding),

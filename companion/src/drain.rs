@@ -19,10 +19,11 @@ use crate::intervals::Intervals;
 use crate::long_turns::LongTurns;
 use crate::narration::Narration;
 use crate::privilege;
+use crate::processors::{Allowed, ControlGroups, Quota};
 use crate::program::Program;
 use crate::recordings::is_recording;
 use crate::samples::Samples;
-use crate::shared::{PROCESS_FREE, PROCESS_GREETED, Process, Row, Totals, WAITS};
+use crate::shared::{ON_CPU, PROCESS_FREE, PROCESS_GREETED, Process, Row, Totals, WAITS};
 use crate::watcher::{Found, Watcher};
 
 /// A process that has rows.
@@ -31,6 +32,7 @@ struct Target {
     /// `None` if the file can't be created, or not be written any more.
     file: Option<SyscallsFile>,
     rows: Vec<u32>,
+    quota: Option<Quota>,
     /// Whether the header has the present totals.
     is_refreshed: bool,
 }
@@ -51,14 +53,19 @@ impl Target {
         header.lost_preempted = header.lost_preempted.max(totals.lost_preempted);
         header.lost_turns = totals.lost_turns;
         header.lost_single_syscalls = header.lost_single_syscalls.max(totals.lost_single_syscalls);
+        if let Some(quota) = &self.quota {
+            quota.describe(header);
+        }
     }
 }
 
 /// What was last written of a row.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Written {
     place: Option<Place>,
     count: u64,
+    /// The processors of the thread, of a row of time on the CPU.
+    allowed: Option<Allowed>,
 }
 
 /// Everything that is being recorded.
@@ -70,6 +77,7 @@ pub struct Drain {
     boot_id: [u8; 16],
     /// As of this round, once it was asked for.
     processors: Option<u64>,
+    groups: ControlGroups,
     targets: HashMap<u32, Target>,
     samples: HashMap<u32, Samples>,
     causes: Causes,
@@ -137,6 +145,7 @@ impl Drain {
             sample_hz,
             boot_id: boot_id(),
             processors: None,
+            groups: ControlGroups::default(),
             targets: HashMap::new(),
             samples: HashMap::new(),
             causes: Causes::default(),
@@ -223,17 +232,22 @@ impl Drain {
             return;
         }
         let written = self.written[number];
-        let mut place = written.and_then(|written| written.place);
+        let Written { mut place, mut allowed, .. } = written.unwrap_or_default();
+        // In another pid namespace, the thread has another number here.
+        let process = &processes[row.process as usize];
+        if row.syscall == ON_CPU && process.live > 0 && process.pid == process.own_pid {
+            allowed = Allowed::of(row.tid).or(allowed);
+        }
         self.write_with(row.process, program, processes, |file| match place {
-            Some(at) => file.update(at, row),
-            None => file.add(row).map(|at| place = Some(at)),
+            Some(at) => file.update(at, row, allowed),
+            None => file.add(row, allowed).map(|at| place = Some(at)),
         });
         if written.is_none()
             && let Some(target) = self.targets.get_mut(&row.process)
         {
             target.rows.push(number as u32);
         }
-        self.written[number] = Some(Written { place, count: row.count });
+        self.written[number] = Some(Written { place, count: row.count, allowed });
     }
 
     fn make_target(&mut self, number: u32, processes: &[Process]) {
@@ -253,7 +267,8 @@ impl Drain {
         };
         let result = SyscallsFile::create(&path, header);
         let file = result.map_err(|error| self.failed.get_or_insert((path, error))).ok();
-        self.targets.insert(number, Target { file, rows: Vec::new(), is_refreshed: false });
+        let quota = self.groups.quota_of(process.pid);
+        self.targets.insert(number, Target { file, rows: Vec::new(), quota, is_refreshed: false });
     }
 
     fn write_samples(&mut self, program: &Program, processes: &[Process]) {

@@ -16,6 +16,7 @@ use chase_format::syscalls::{
 
 use crate::growing::Growing;
 pub use crate::growing::Place;
+use crate::processors::Allowed;
 use crate::shared::{ON_CPU, Row, TURNS, Turns, WAIT_PREEMPTED, WAIT_VOLUNTARY};
 
 /// A file being written.
@@ -140,15 +141,15 @@ impl SyscallsFile {
         Ok(())
     }
 
-    /// Appends a row.
+    /// Appends a row; one of time on the CPU with the processors that the thread may run on.
     ///
     /// # Errors
     /// If those before it can't be written.
-    pub fn add(&mut self, row: &Row) -> io::Result<Place> {
+    pub fn add(&mut self, row: &Row, allowed: Option<Allowed>) -> io::Result<Place> {
         let Self { file, allocated, .. } = self;
         match row.syscall {
             WAIT_VOLUNTARY | WAIT_PREEMPTED => self.waits.add(file, allocated, &wait_row(row)),
-            ON_CPU => self.on_cpu.add(file, allocated, &on_cpu_row(row)),
+            ON_CPU => self.on_cpu.add(file, allocated, &on_cpu_row(row, allowed)),
             TURNS => self.turns.add(file, allocated, &turns_row(row)),
             _ => self.syscalls.add(file, allocated, &syscall_row(row)),
         }
@@ -251,15 +252,15 @@ impl SyscallsFile {
         self.causes.update(&self.file, place, row)
     }
 
-    /// Rewrites a row.
+    /// Rewrites a row, as [`SyscallsFile::add`].
     ///
     /// # Errors
     /// If it can't be written.
-    pub fn update(&mut self, place: Place, row: &Row) -> io::Result<()> {
+    pub fn update(&mut self, place: Place, row: &Row, allowed: Option<Allowed>) -> io::Result<()> {
         let file = &self.file;
         match row.syscall {
             WAIT_VOLUNTARY | WAIT_PREEMPTED => self.waits.update(file, place, &wait_row(row)),
-            ON_CPU => self.on_cpu.update(file, place, &on_cpu_row(row)),
+            ON_CPU => self.on_cpu.update(file, place, &on_cpu_row(row, allowed)),
             TURNS => self.turns.update(file, place, &turns_row(row)),
             _ => self.syscalls.update(file, place, &syscall_row(row)),
         }
@@ -282,8 +283,9 @@ impl SyscallsFile {
     }
 }
 
-fn on_cpu_row(row: &Row) -> OnCpuRow {
-    OnCpuRow { tid: row.tid, reserved: 0, on_cpu_ns: row.total_ns }
+fn on_cpu_row(row: &Row, allowed: Option<Allowed>) -> OnCpuRow {
+    let Allowed { processors, first } = allowed.unwrap_or_default();
+    OnCpuRow { tid: row.tid, processors, first_processor: first, on_cpu_ns: row.total_ns }
 }
 
 fn turns_row(row: &Row) -> TurnsRow {

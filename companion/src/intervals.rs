@@ -94,6 +94,7 @@ impl Intervals {
 
 #[cfg(test)]
 mod tests {
+    use bytemuck::Zeroable;
     use chase_format::syscalls::SyscallsHeader;
 
     use super::*;
@@ -101,7 +102,7 @@ mod tests {
     #[test]
     fn times_beyond_the_maximum_are_counted() {
         let path = tempfile::NamedTempFile::new().expect("a file").into_temp_path();
-        let mut file = SyscallsFile::create(&path, SyscallsHeader::default()).expect("a file");
+        let mut file = SyscallsFile::create(&path, SyscallsHeader::zeroed()).expect("a file");
         let interval = Interval { wait: 0, tid: 7, begin_ns: 1, woken_ns: 0, end_ns: 2_000_001 };
         let mut intervals =
             Intervals { seen_preempted: MOST_PREEMPTED - 1, ..Intervals::default() };

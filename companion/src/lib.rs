@@ -30,6 +30,7 @@ pub mod objects;
 pub mod others;
 pub mod perf;
 pub mod privilege;
+pub mod processors;
 pub mod program;
 pub mod rate;
 mod recordings;

@@ -19,6 +19,7 @@ use chase_logic::proc::process_start;
 use crate::drain::{boot_id, now_ns, path_of, realtime_of};
 use crate::file::{Place, SyscallsFile};
 use crate::perf::{Event, Record, Ring, What};
+use crate::processors::{Allowed, ControlGroups, Quota};
 use crate::recordings::Recordings;
 use crate::samples::Samples;
 use crate::shared::{ON_CPU, PROCESS_EXECED, PROCESS_GREETED, Process, Row, Sample};
@@ -70,6 +71,8 @@ struct Image {
     file: Option<SyscallsFile>,
     samples: Samples,
     threads: HashMap<u32, Thread>,
+    /// The limit of its processor time, once it was asked for.
+    quota: Option<Option<Quota>>,
 }
 
 /// A living process.
@@ -95,6 +98,7 @@ pub struct Unprivileged {
     /// Records too new to be processed, since earlier ones of other CPUs may follow.
     pending: Vec<Record>,
     recordings: Recordings,
+    groups: ControlGroups,
     boot_id: [u8; 16],
     lost: u64,
     rounds: u64,
@@ -119,6 +123,7 @@ impl Unprivileged {
             ended: Vec::new(),
             pending: Vec::new(),
             recordings: Recordings::default(),
+            groups: ControlGroups::default(),
             boot_id: boot_id(),
             lost: 0,
             rounds: 0,
@@ -275,6 +280,8 @@ impl Unprivileged {
         let (hz, lost, now) = (self.hz, self.lost, now_ns(libc::CLOCK_MONOTONIC));
         let mut failed = None;
         for Living { image, .. } in self.living.values_mut() {
+            let groups = &mut self.groups;
+            image.quota.get_or_insert_with(|| groups.quota_of(image.process.pid));
             image.samples.look_up(&image.process, now);
             image.samples.look_for_names(&image.process, now);
             // For other images it is not known yet whether there will be a recording.
@@ -362,7 +369,8 @@ impl Image {
         let name = name.trim_ascii_end();
         let len = name.len().min(process.name.len() - 1);
         process.name[..len].copy_from_slice(&name[..len]);
-        Self { process, file: None, samples: Samples::default(), threads: HashMap::new() }
+        let (samples, threads) = (Samples::default(), HashMap::new());
+        Self { process, file: None, samples, threads, quota: None }
     }
 
     fn is_recorded_in(&mut self, path: &Path, header: &Header) {
@@ -400,6 +408,9 @@ impl Image {
         let file = self.file.as_mut()?;
         file.header.written_ns = now_ns(libc::CLOCK_MONOTONIC);
         file.header.lost_samples = lost;
+        if let Some(quota) = self.quota.as_ref().and_then(Option::as_ref) {
+            quota.describe(&mut file.header);
+        }
         let mut result = self.samples.write(file);
         for (&tid, thread) in &mut self.threads {
             if result.is_ok() && !thread.is_written {
@@ -428,10 +439,11 @@ impl Thread {
     fn write(&mut self, tid: u32, hz: u64, file: &mut SyscallsFile) -> io::Result<()> {
         let sampled_ns = self.samples * (1_000_000_000 / hz);
         let total_ns = self.read_ns.saturating_sub(self.before_ns).max(sampled_ns);
+        let allowed = Allowed::of(tid);
         let row = Row { tid, syscall: ON_CPU, count: 1, total_ns, ..Row::default() };
         match self.place {
-            Some(place) => file.update(place, &row)?,
-            None => self.place = Some(file.add(&row)?),
+            Some(place) => file.update(place, &row, allowed)?,
+            None => self.place = Some(file.add(&row, allowed)?),
         }
         self.is_written = true;
         Ok(())

@@ -6,6 +6,7 @@
 //! the number of calls that the program is known to make.
 //!
 //! * [`compile`] turns a source file into a program, once per set of flags.
+//! * [`control_group`] limits what a program may use.
 //! * [`trial`] runs a program bare and hooked, and compares.
 //! * [`run`] is one run of one command, with a time limit.
 //! * [`recorded`] is what the tests see of a recording.
@@ -24,6 +25,7 @@
 pub mod attached;
 pub mod check;
 pub mod compile;
+pub mod control_group;
 pub mod foreign;
 pub mod launcher;
 mod load;

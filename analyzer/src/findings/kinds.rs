@@ -237,13 +237,30 @@ pub enum FindingKind {
         #[serde(skip)]
         uneven: u32,
     },
-    /// More threads are ready to run than there are processors. Fewer threads would be done as soon.
+    /// More threads are ready to run than there are processors, or than those that they may run on. Fewer threads would be done as soon.
     TooManyThreads {
         /// How many were running or ready to run, on average.
         runnable: f64,
-        /// Processors of the machine.
+        /// Processors that they may run on.
         processors: u64,
+        /// Processors of the machine.
+        of_machine: u64,
         /// How long they waited for a processor, in total.
+        waiting_ns: Ns,
+        /// The same as a share of the time that they wanted one.
+        of_wanted: f64,
+    },
+    /// Threads wait for a processor because their control group has used up the time that it may use in each period.
+    UsedUpQuota {
+        /// How many processors the group may use at once.
+        processors: f64,
+        /// The end of its path.
+        control_group: String,
+        /// Periods in which it ran.
+        periods: u64,
+        /// Those of them in which it had to wait for the next.
+        used_up_in: u64,
+        /// How long threads waited for a processor, in total, for whatever reason.
         waiting_ns: Ns,
         /// The same as a share of the time that they wanted one.
         of_wanted: f64,

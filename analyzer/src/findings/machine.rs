@@ -7,13 +7,17 @@ use crate::causes::{CauseRow, Purpose};
 use crate::clock::Ns;
 use crate::groups::ThreadSpan;
 use crate::image::Ending;
-use crate::rows::{ProcessRow, ThreadRow};
+use crate::rows::ProcessRow;
 use crate::stats::median;
 
 /// From this many ready threads per processor on average, the processors are crowded.
 const CROWDED: f64 = 1.5;
 /// The part of the time wanting a processor that threads have to wait for it.
 const SCARCE: f64 = 0.25;
+/// A limit that is reached in fewer periods is no cause.
+const FEW_PERIODS: u64 = 3;
+/// Nor one that is reached in a smaller part of them.
+const OFTEN: f64 = 0.1;
 /// Fewer processes are not many.
 const MANY_PROCESSES: usize = 20;
 /// Processes that end sooner than this are short-lived.
@@ -24,46 +28,118 @@ const TO_START_NS: f64 = 5e6;
 /// The part of the run that short-lived processes take.
 const MUCH: f64 = 0.3;
 
-/// Finds whether more threads are ready to run than there are processors.
-pub(super) fn too_many_threads(evidence: &Evidence<'_>) -> Option<Finding> {
-    let processors = evidence.watched.processors?;
+/// How much a thread wants a processor.
+struct Wanting {
+    thread: u32,
+    on_ns: f64,
+    waiting_ns: f64,
+}
+
+fn sum(all: &[Wanting], of_one: fn(&Wanting) -> f64) -> f64 {
+    all.iter().map(of_one).sum()
+}
+
+/// Returns how much each of these threads wants a processor, as far as that was observed.
+fn wanting(evidence: &Evidence<'_>, threads: impl Iterator<Item = u32>) -> Vec<Wanting> {
     let is_yield = |api: u32| {
         let symbol = &*evidence.analysis.apis[api as usize].symbol;
         symbol.trim_start_matches('_') == "sched_yield"
     };
-    let wanted = |row: &ThreadRow| {
+    let one = |thread: u32| {
+        let row = evidence.analysis.threads.get(thread as usize)?;
         // Who gives its processor to others doesn't want it back.
         let yields = row.apis.iter().filter(|one| is_yield(one.api));
         let yielded: f64 = yields.map(|one| one.preempted_ns.as_f64()).sum();
-        let waiting = row.off_cpu.runnable_ns?.as_f64();
-        Some((row.on_cpu_ns?.as_f64(), (waiting - yielded).max(0.0)))
+        let waiting_ns = (row.off_cpu.runnable_ns?.as_f64() - yielded).max(0.0);
+        Some(Wanting { thread, on_ns: row.on_cpu_ns?.as_f64(), waiting_ns })
     };
-    let threads = (0..).zip(&evidence.analysis.threads);
-    let wanted: Vec<(u32, f64, f64)> = threads
-        .filter_map(|(number, row)| wanted(row).map(|(on, waiting)| (number, on, waiting)))
-        .collect();
-    let on: f64 = wanted.iter().map(|row| row.1).sum();
-    let waiting: f64 = wanted.iter().map(|row| row.2).sum();
+    threads.filter_map(one).collect()
+}
+
+/// Finds why threads wait for processors: where a limit leaves them fewer than there are, that is the cause.
+pub(super) fn few_processors(evidence: &Evidence<'_>) -> Option<Finding> {
+    used_up_quota(evidence).or_else(|| too_many_threads(evidence))
+}
+
+/// Finds whether more threads are ready to run than there are processors, or than those that they may run on.
+fn too_many_threads(evidence: &Evidence<'_>) -> Option<Finding> {
+    let processors = &evidence.watched.processors;
+    let machine = processors.of_machine?;
+    let all = 0..evidence.analysis.threads.len() as u32;
+    let fewer = processors
+        .fewer()
+        .into_iter()
+        .map(|(set, threads)| (set.count, wanting(evidence, threads.into_iter())));
+    std::iter::once((processors.count()?, wanting(evidence, all)))
+        .chain(fewer)
+        .filter(|(count, all)| are_crowded(evidence, *count, all))
+        .max_by(|(_, a), (_, b)| sum(a, |it| it.waiting_ns).total_cmp(&sum(b, |it| it.waiting_ns)))
+        .and_then(|(count, all)| {
+            let (on, waiting) = (sum(&all, |it| it.on_ns), sum(&all, |it| it.waiting_ns));
+            let kind = FindingKind::TooManyThreads {
+                runnable: (on + waiting) / evidence.analysis.wall_ns.as_f64().max(1.0),
+                processors: count,
+                of_machine: machine,
+                waiting_ns: Ns::from_f64(waiting),
+                of_wanted: waiting / (on + waiting),
+            };
+            of_waiting_group(evidence, &all, 0.0, kind)
+        })
+}
+
+/// Whether these threads want many more processors than there are for them.
+fn are_crowded(evidence: &Evidence<'_>, processors: u64, all: &[Wanting]) -> bool {
+    let (on, waiting) = (sum(all, |it| it.on_ns), sum(all, |it| it.waiting_ns));
     let runnable = (on + waiting) / evidence.analysis.wall_ns.as_f64().max(1.0);
-    if runnable < CROWDED * processors as f64
-        || waiting < SCARCE * (on + waiting)
-        || !evidence.is_material(on)
-    {
+    runnable >= CROWDED * processors as f64
+        && waiting >= SCARCE * (on + waiting)
+        && evidence.is_material(on)
+}
+
+/// Finds whether threads wait because their control group has used up the processor time that it may use.
+fn used_up_quota(evidence: &Evidence<'_>) -> Option<Finding> {
+    let quota = evidence.watched.processors.quota.as_ref()?;
+    if quota.spent_periods < FEW_PERIODS || quota.spent() < OFTEN {
         return None;
     }
+    let all = wanting(evidence, 0..evidence.analysis.threads.len() as u32);
+    let (on, waiting) = (sum(&all, |it| it.on_ns), sum(&all, |it| it.waiting_ns));
+    let longest = all.iter().max_by(|a, b| a.waiting_ns.total_cmp(&b.waiting_ns))?;
+    let row = &evidence.analysis.threads[longest.thread as usize];
+    // Without the limit, this one would have to wait as well, if there is more to do than the processors can.
+    let lived_ns = row.lifetime_ns.as_f64();
+    let machine = evidence.watched.processors.count().unwrap_or(1).max(1);
+    let least_ns = (lived_ns - longest.waiting_ns).max(on / machine as f64);
+    let saves_ns = (lived_ns - least_ns).min(longest.waiting_ns).min(quota.waited_ns as f64);
+    if !evidence.is_material(saves_ns) {
+        return None;
+    }
+    let kind = FindingKind::UsedUpQuota {
+        processors: quota.processors,
+        control_group: quota.group.clone(),
+        periods: quota.periods,
+        used_up_in: quota.spent_periods,
+        waiting_ns: Ns::from_f64(waiting),
+        of_wanted: waiting / (on + waiting).max(1.0),
+    };
+    of_waiting_group(evidence, &all, saves_ns, kind)
+}
+
+/// A finding about the group whose threads wait longest for a processor.
+fn of_waiting_group(
+    evidence: &Evidence<'_>,
+    all: &[Wanting],
+    saves_ns: f64,
+    kind: FindingKind,
+) -> Option<Finding> {
     let mut by_group = BTreeMap::<u32, f64>::new();
-    for &(thread, _, waiting) in &wanted {
-        *by_group.entry(*evidence.groups.of_thread.get(thread as usize)?).or_default() += waiting;
+    for one in all {
+        let group = *evidence.groups.of_thread.get(one.thread as usize)?;
+        *by_group.entry(group).or_default() += one.waiting_ns;
     }
     let (&group, _) = by_group.iter().max_by(|a, b| a.1.total_cmp(b.1))?;
-    let kind = FindingKind::TooManyThreads {
-        runnable,
-        processors,
-        waiting_ns: Ns::from_f64(waiting),
-        of_wanted: waiting / (on + waiting),
-    };
     let threads = evidence.groups.rows[group as usize].members.clone();
-    Some(evidence.finding(group, threads, None, 0.0, kind))
+    Some(evidence.finding(group, threads, None, saves_ns, kind))
 }
 
 /// Finds many processes that begin and end one after the other.

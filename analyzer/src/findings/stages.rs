@@ -118,7 +118,7 @@ fn stage(evidence: &Evidence<'_>, slow: u32, by: Vec<(u32, Joint<'_>)>) -> Optio
     let own_wait = own.all_ns / group.lifetime_ns.as_f64().max(1.0);
     let (_, all_ns, saves_ns, joint) = &kept[0];
     let is_region = joint.rows.iter().all(|row| is_end_of_region(evidence, row));
-    let saves_ns = match evidence.watched.processors {
+    let saves_ns = match evidence.watched.processors.count() {
         // What some of a team still do could be shared by all.
         Some(processors) if is_region => {
             let team = (group.threads as u64 + 1).min(processors).max(1);
@@ -158,7 +158,7 @@ fn is_end_of_region(evidence: &Evidence<'_>, row: &CauseRow) -> bool {
 /// Whether a group has as many threads as there are processors, which hardly do anything else than run or want to: then, who waits for
 /// what they do waits for work that is divided already.
 fn has_all_processors(evidence: &Evidence<'_>, group: &GroupRow) -> bool {
-    let Some(processors) = evidence.watched.processors else { return false };
+    let Some(processors) = evidence.watched.processors.count() else { return false };
     let threads = || evidence.groups.threads(evidence.analysis, group);
     let wanted = |row: &ThreadRow| {
         let ready = row.off_cpu.runnable_ns.map_or(0.0, Ns::as_f64);

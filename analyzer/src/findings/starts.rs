@@ -100,7 +100,8 @@ pub(super) fn short_threads(
         return None;
     }
     // Where each starts some, they do that at once, on as many processors.
-    let at_once = evidence.watched.processors.map_or(1, |most| most.min(group.concurrency as u64));
+    let at_once =
+        evidence.watched.processors.count().map_or(1, |most| most.min(group.concurrency as u64));
     let saves_ns = match is_one {
         true => each_ns * started.by_creator as f64,
         false => each_ns * started.all as f64 / at_once.max(1) as f64,

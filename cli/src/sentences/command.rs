@@ -18,7 +18,9 @@ pub(crate) fn command(report: &Report, finding: &Finding) -> String {
         | FindingKind::BarrierStraggler { .. }
         | FindingKind::LastToEnd { .. }
         | FindingKind::UnevenWork { .. } => ("tree", group),
-        FindingKind::SubGroups { .. } | FindingKind::TooManyThreads { .. } => ("threads", group),
+        FindingKind::SubGroups { .. }
+        | FindingKind::TooManyThreads { .. }
+        | FindingKind::UsedUpQuota { .. } => ("threads", group),
         FindingKind::SlowFirstCall { .. } | FindingKind::RareSlowCalls { .. } => {
             ("tail", group + &api)
         }

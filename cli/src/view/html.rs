@@ -214,7 +214,7 @@ fn facts(report: &Report) -> Facts {
         causes: causes_of_waits(report),
         waits_for_whom: super::graph::for_page(report),
         parts: super::components::for_page(report),
-        processors: report.watched().processors,
+        processors: report.watched().processors.count(),
         idle: super::blocked::idle_threads(report),
         runnable: super::blocked::runnable(report),
     }
@@ -238,7 +238,7 @@ fn lead(report: &Report) -> Vec<(String, String)> {
     if let Some(on_cpu) = on_cpu.filter(|_| wall_ns > 0.0) {
         let text = elapsed(Ns::from_f64(on_cpu).0);
         let busy = on_cpu / wall_ns;
-        let of_all = match report.watched().processors {
+        let of_all = match report.watched().processors.count() {
             Some(all) => format!("{busy:.2} of {all}"),
             None => format!("{busy:.2}"),
         };

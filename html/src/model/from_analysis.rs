@@ -70,6 +70,7 @@ fn sentence(names: &dyn Names, finding: &Finding) -> super::Finding {
         | FindingKind::LastToEnd { .. }
         | FindingKind::UnevenWork { .. }
         | FindingKind::TooManyThreads { .. }
+        | FindingKind::UsedUpQuota { .. }
         | FindingKind::ShortProcesses { .. }
         | FindingKind::ShortThreads { .. }
         | FindingKind::SubGroups { .. } => SectionId::Threads,

@@ -139,7 +139,7 @@ pub const fn bucket_end_ns(bucket: usize) -> Option<u64> {
 
 /// The first page of a `.syscalls` file.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct SyscallsHeader {
     /// [`MAGIC`].
     pub magic: [u8; 8],
@@ -205,7 +205,22 @@ pub struct SyscallsHeader {
     pub lost_preempted: u64,
     /// Waits for descriptors of all processes of the run that end no turn, for lack of room.
     pub lost_turns: u64,
+    /// How many processors the process may use at once by its control group, in thousandths: what the tightest limit of that group and
+    /// those above it allows in each period. 0: as many as there are, or unknown. (The fields that follow are about this limit, since
+    /// the companion first wrote of the process. What other processes of the group use counts, too.)
+    pub quota: u64,
+    /// Periods in which the group ran.
+    pub quota_periods: u64,
+    /// The periods of these in which it had used up what it may, and had to wait for the next.
+    pub quota_spent_periods: u64,
+    /// How long it had to wait, summed over processors.
+    pub quota_waited_ns: u64,
+    /// The group with this limit: the end of its path, NUL-padded.
+    pub quota_group: [u8; QUOTA_GROUP],
 }
+
+/// Bytes of [`SyscallsHeader::quota_group`].
+pub const QUOTA_GROUP: usize = 96;
 
 /// The calls of one syscall by one thread in one context.
 #[repr(C)]
@@ -285,10 +300,12 @@ pub struct SampleRow {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct OnCpuRow {
-    /// Thread id in the process's own pid namespace. If a thread has several rows, they add up.
+    /// Thread id in the process's own pid namespace. If a thread has several rows, their times add up.
     pub tid: u32,
-    /// Padding.
-    pub reserved: u32,
+    /// The number of processors that it was allowed to run on when this was written; 0 if unknown.
+    pub processors: u16,
+    /// The lowest number of these.
+    pub first_processor: u16,
     /// The time.
     pub on_cpu_ns: u64,
 }
@@ -481,7 +498,7 @@ const _: () = {
     assert!(size_of::<MappingRow>() == 512);
     assert!(size_of::<SyscallRow>() == 384);
     assert!(size_of::<WaitRow>() == 384);
-    assert!(size_of::<SyscallsHeader>() == 240);
+    assert!(size_of::<SyscallsHeader>() == 368);
     assert!(size_of::<BlockedRow>() == 32);
     assert!(size_of::<FileRow>() == 96);
     assert!(size_of::<SingleSyscallRow>() == 352);

@@ -160,7 +160,15 @@ impl SyscallsBuilder {
 
     /// Adds time of a thread on the CPU.
     pub fn on_cpu(&mut self, tid: u32, on_cpu_ns: u64) -> &mut Self {
-        self.on_cpu.push(OnCpuRow { tid, reserved: 0, on_cpu_ns });
+        self.on_cpu.push(OnCpuRow { tid, processors: 0, first_processor: 0, on_cpu_ns });
+        self
+    }
+
+    /// Says that the thread of the latest row of time on the CPU may only run on `processors`, the lowest of which is `first`.
+    pub fn confined_to(&mut self, processors: u16, first: u16) -> &mut Self {
+        if let Some(row) = self.on_cpu.last_mut() {
+            (row.processors, row.first_processor) = (processors, first);
+        }
         self
     }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use chase_recorder::layout::{STOP_NO_MEMORY, STOP_NO_SPACE, STOP_NONE};
 use chase_tests::compile::Build;
+use chase_tests::control_group::{Limit, NO_GROUPS};
 use chase_tests::need;
 use chase_tests::recorded::{Process, Recording};
 use chase_tests::trial::Trial;
@@ -253,14 +254,9 @@ fn a_recording_that_was_replaced_before_it_grows() {
 
 /// A group of processes that may not have more than so many megabytes: `"$@"` in it, by a shell script.
 fn in_group(megabytes: u64) -> String {
-    format!(
-        "own=$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup); all=/sys/fs/cgroup/memory$own; \
-         limit=memory.limit_in_bytes; \
-         [ -w $all/$limit ] || {{ all=/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup); limit=memory.max; }}; \
-         group=$all/chase-$$; mkdir $group && echo {megabytes}M >$group/$limit && echo $$ >$group/cgroup.procs \
-         || {{ rmdir $group; echo no groups; exit 77; }}; \
-         \"$@\"; status=$?; echo $$ >$all/cgroup.procs; rmdir $group; exit $status"
-    )
+    let most = &format!("{megabytes}M");
+    let (older, newer) = (("memory.limit_in_bytes", &**most), ("memory.max", &**most));
+    Limit { controller: "memory", older, newer }.script()
 }
 
 #[test]
@@ -270,7 +266,7 @@ fn little_memory_for_all_processes_of_a_group() {
         return;
     }
     let trial = |megabytes| Trial::new(steady()).arg("nothing").inside_shell(&in_group(megabytes));
-    if trial(64).bare().status.code() == Some(77) {
+    if trial(64).bare().status.code() == Some(NO_GROUPS) {
         return need::skip(what, "no groups of processes can be made here");
     }
     for megabytes in [64, 32] {
@@ -339,7 +335,7 @@ fn a_full_disk_of_ext4() {
         let trial = trial
             .inside(&["unshare", "-m", "sh", "-c", &script, "sh"])
             .hooked_env("CHASE_OUTPUT", "small");
-        if trial.bare().status.code() == Some(77) {
+        if trial.bare().status.code() == Some(NO_GROUPS) {
             return need::skip(what, "no image can be mounted here");
         }
         check_where_it_was_full(&trial, &output);
@@ -365,7 +361,7 @@ fn a_disk_of_btrfs_that_fills_up() {
     let trial = trial
         .inside(&["unshare", "-m", "sh", "-c", &script, "sh"])
         .hooked_env("CHASE_OUTPUT", "small");
-    if trial.bare().status.code() == Some(77) {
+    if trial.bare().status.code() == Some(NO_GROUPS) {
         return need::skip(what, "no image can be mounted here, or Linux is older than 6.17");
     }
     check_where_it_was_full(&trial, &output);
