@@ -123,10 +123,12 @@ pub(crate) fn config() -> Config {
     LOADING.hold().config
 }
 
-/// Restores all GOT entries to what was found in them; returns how many.
+/// Restores all GOT entries to what was found in them; returns how many. The caller has been called as a function, so that vector
+/// registers may change.
 pub(crate) fn unhook_all() -> u64 {
     let mut restored = 0;
-    walk(|State { objects, .. }| {
+    let _signals = SignalsBlocked::new();
+    walk_without_vectors(|State { objects, .. }| {
         objects.refresh(OBJECT_DLOPENED, false);
         for object in objects.all_mut() {
             if object.loaded && object.described {
@@ -218,36 +220,41 @@ fn hook_new(State { objects, slots, config, .. }: &mut State) {
     }
 }
 
-/// Calls `visit` with the dynamic linker's list locked, by the C library. Returns false if there is no memory for that.
-fn walk<F: FnMut(&mut State)>(mut visit: F) -> bool {
-    /// Called back once.
-    unsafe extern "C" fn visit_once<F: FnMut(&mut State)>(
-        _info: *mut c_void,
-        _len: usize,
-        visit: *mut c_void,
-    ) -> i32 {
-        // SAFETY: `walk` passes it.
-        let visit = unsafe { &mut *visit.cast::<F>() };
-        // Takes the C library's lock first, then ours: an application's own callback may fork, or load objects.
-        visit(&mut LOADING.hold());
-        1
-    }
+/// Calls `visit` with the dynamic linker's list locked, by the C library. Returns false if there is no memory for keeping
+/// vector registers, which the C library may change.
+fn walk(visit: impl FnMut(&mut State)) -> bool {
     let _signals = SignalsBlocked::new();
     let area_len = vector_area_len();
     let area = pages::allocate(area_len);
     if area.is_null() {
         return false;
     }
-    let iterate = LOADING.hold().iterate;
-    // SAFETY: the area is ours, zeroed, and aligned to a page; the function is the C library's.
-    unsafe {
-        with_vectors_saved(area, || {
-            let iterate: Iterate = core::mem::transmute(iterate);
-            iterate(visit_once::<F>, (&raw mut visit).cast());
-        });
-    }
+    // SAFETY: the area is ours, zeroed, and aligned to a page.
+    unsafe { with_vectors_saved(area, || walk_without_vectors(visit)) };
     pages::give_back(area, area_len);
     true
+}
+
+/// The same where vector registers may change. Signals are blocked.
+fn walk_without_vectors<F: FnMut(&mut State)>(mut visit: F) {
+    /// Called back once.
+    unsafe extern "C" fn visit_once<F: FnMut(&mut State)>(
+        _info: *mut c_void,
+        _len: usize,
+        visit: *mut c_void,
+    ) -> i32 {
+        // SAFETY: `walk_without_vectors` passes it.
+        let visit = unsafe { &mut *visit.cast::<F>() };
+        // Takes the C library's lock first, then ours: an application's own callback may fork, or load objects.
+        visit(&mut LOADING.hold());
+        1
+    }
+    let iterate = LOADING.hold().iterate;
+    // SAFETY: the function is the C library's.
+    unsafe {
+        let iterate: Iterate = core::mem::transmute(iterate);
+        iterate(visit_once::<F>, (&raw mut visit).cast());
+    }
 }
 
 type Visit = unsafe extern "C" fn(*mut c_void, usize, *mut c_void) -> i32;
