@@ -44,19 +44,20 @@ const HALF: Limit<'_> = Limit {
 fn a_control_group_that_has_used_up_its_time_is_the_cause() {
     let what = "a limit of a group's processor time";
     let Some(_) = companion(what) else { return };
-    let trial = || wanting().args(["1", "300"]).inside_shell(&HALF.script());
+    let trial = || wanting().args(["1", "800"]).inside_shell(&HALF.script());
     if trial().bare().status.code() == Some(NO_GROUPS) {
         return need::skip(what, "no groups of processes can be made here");
     }
     let found = found(trial());
     let finding = of_kind(&found, "used-up-quota");
-    let number = |field: &str| finding[field].as_f64().expect("a number");
+    let number = |field: &str| finding["evidence"][field].as_f64().expect("a number");
     assert!((number("processors") - 0.5).abs() < 1e-9, "{finding:#}");
-    let group = finding["control_group"].as_str().expect("a name");
+    let group = finding["evidence"]["control_group"].as_str().expect("a name");
     assert!(group.contains("/chase-"), "{finding:#}");
     // The thread runs for half of the time.
     assert!(number("used_up_in") >= 0.5 * number("periods"), "{finding:#}");
-    assert!((0.3..0.7).contains(&number("share")), "{finding:#}");
+    let share = finding["share"].as_f64().expect("a share");
+    assert!((0.3..0.7).contains(&share), "{finding:#}");
     assert!(!found.iter().any(|finding| finding["kind"] == "too-many-threads"), "{found:#?}");
 }
 
@@ -72,8 +73,8 @@ fn threads_on_a_single_processor_are_too_many_for_it() {
     for (inside, arguments) in how {
         let found = found(wanting().args(arguments).inside(inside));
         let finding = of_kind(&found, "too-many-threads");
-        assert_eq!(finding["processors"], 1, "{finding:#}");
-        assert_eq!(finding["of_machine"], processors(), "{finding:#}");
+        assert_eq!(finding["evidence"]["processors"], 1, "{finding:#}");
+        assert_eq!(finding["evidence"]["of_machine"], processors(), "{finding:#}");
         let text = finding["text"].as_str().expect("a text");
         assert!(text.contains("that they may run on"), "{text}");
     }
