@@ -130,6 +130,8 @@ pub(crate) fn kind_name(kind: ThreadKind) -> &'static str {
         ThreadKind::Python => "Python",
         ThreadKind::OpenMp => "OpenMP",
         ThreadKind::Glib => "GLib",
+        ThreadKind::Apr => "APR",
+        ThreadKind::Nspr => "NSPR",
         ThreadKind::Jvm => "JVM",
         ThreadKind::Go => "Go",
     }

@@ -13,6 +13,8 @@
 //! | libgomp | `gomp_thread_start` | the function in the start data: the outlined region |
 //! | LLVM's OpenMP | `__kmp_launch_worker` | the function that began the first parallel region |
 //! | GLib | `g_thread_proxy` | the function in the thread object, or in its pool |
+//! | APR | its own | the function in the thread object |
+//! | NSPR | `_pt_root` | the function in the thread object |
 //! | HotSpot | `thread_native_entry` | the thread's name, or the class of the thread object |
 //! | Go, with C | `threadentry` | the function in the start data: the scheduler's, which runs goroutines of any function |
 //! | CPython | `pythread_wrapper` | the name that the recording has |
@@ -57,11 +59,13 @@ pub struct ThreadStart<'a> {
 }
 
 /// Libraries whose functions are not the program's.
-const RUNTIMES: [&str; 13] = [
+const RUNTIMES: [&str; 15] = [
     "libstdc++.so",
     "libc++.so",
     "libboost_thread.so",
     "libglib-2.0.so",
+    "libapr-1.so",
+    "libnspr4.so",
     "libgomp.so",
     "libomp.so",
     "libiomp5.so",
@@ -117,6 +121,10 @@ pub enum ThreadKind {
     OpenMp,
     /// A thread or a thread pool of GLib.
     Glib,
+    /// A thread of the Apache Portable Runtime.
+    Apr,
+    /// A thread of the Netscape Portable Runtime.
+    Nspr,
     /// A Java virtual machine's.
     Jvm,
     /// One of those that Go's scheduler lets goroutines run on.
@@ -184,6 +192,9 @@ impl Symbolizer {
         let refined = refined.or_else(|| match library {
             "libjvm.so" => Some(self.java(start, &own)),
             "libglib-2.0.so" => self.glib(start),
+            // Both keep the function in the thread object: behind its pool, its handle and its data, or behind its state and its data.
+            "libapr-1.so" => self.pointed(start.words.get(3), ThreadKind::Apr),
+            "libnspr4.so" => self.pointed(start.words.get(2), ThreadKind::Nspr),
             _ if own.name == "g_thread_proxy" => self.glib(start),
             _ if start.is_found => None,
             "libgomp.so" => self.pointed(start.words.first(), ThreadKind::OpenMp),

@@ -293,6 +293,26 @@ fn glib_threads() {
     assert_eq!(found, [("alone", "GLib"), ("pooled", "GLib")]);
 }
 
+/// Runtimes that C programs use, each with the names of its package and of its file.
+#[test]
+fn threads_of_portable_runtimes() {
+    for (package, header, source, kind) in [
+        ("apr-1", "/usr/include/apr-1.0/apr.h", "apr.c", "APR"),
+        ("nspr", "/usr/include/nspr/nspr.h", "nspr.c", "NSPR"),
+    ] {
+        if need::file(kind, &[header]).is_none() {
+            continue;
+        }
+        let output = Command::new("pkg-config").args(["--cflags", "--libs", package]).output();
+        let flags = String::from_utf8(output.expect("run pkg-config").stdout).expect("flags");
+        let program = Build::program(source).flags(&flags).without_libtrap().build();
+        let found = functions(&Trial::new(program));
+        let mut found: Vec<_> = found.iter().map(|f| (&*f.name, &*f.kind)).collect();
+        found.sort_unstable();
+        assert_eq!(found, [("listener", kind), ("worker", kind)]);
+    }
+}
+
 #[test]
 fn java_threads() {
     let (Some(javac), Some(java)) = (need::tool("java", "javac"), need::tool("java", "java"))
