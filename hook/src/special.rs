@@ -206,7 +206,7 @@ fn prepare_thread(thread: &Thread, kind: Kind, arguments: &mut Arguments, sp: us
     let start = prepare(&Plan {
         routine: *routine,
         argument: *argument,
-        creation_site: *return_address,
+        creation_site: thread.site_of(sp, *return_address),
         creator: thread,
         sp,
         attributes,

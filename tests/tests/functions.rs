@@ -306,10 +306,16 @@ fn threads_of_portable_runtimes() {
         let output = Command::new("pkg-config").args(["--cflags", "--libs", package]).output();
         let flags = String::from_utf8(output.expect("run pkg-config").stdout).expect("flags");
         let program = Build::program(source).flags(&flags).without_libtrap().build();
-        let found = functions(&Trial::new(program));
+        let trial = Trial::new(program);
+        let found = functions(&trial);
         let mut found: Vec<_> = found.iter().map(|f| (&*f.name, &*f.kind)).collect();
         found.sort_unstable();
         assert_eq!(found, [("listener", kind), ("worker", kind)]);
+        // The runtime may call `pthread_create` in the place of its own function, which then returns to the program by chase.
+        let threads = document(&trial.output(), "threads");
+        let sites = threads["threads"].as_array().expect("threads").iter();
+        let sites: Vec<_> = sites.map(|thread| &thread["creation_site"]["function"]).collect();
+        assert_eq!(sites.iter().filter(|&&site| site == "run").count(), 2, "{sites:?}");
     }
 }
 

@@ -57,6 +57,18 @@ impl Thread {
         }
     }
 
+    /// Returns where the program called what is called at `sp` and returns to `address`: of a tail call, where the hooked function was
+    /// called that makes it; 0 if unknown.
+    pub(crate) fn site_of(&self, sp: usize, address: usize) -> usize {
+        if !is_exit(address) {
+            return address;
+        }
+        // That function has been called with the same stack pointer.
+        let mut site = [0];
+        self.callers(sp - 1, &mut site);
+        site[0] as usize
+    }
+
     /// Stores the return addresses of the open calls around a call made at `sp`, innermost first; returns their
     /// number. Only frames on the thread's own stack are known to enclose it.
     pub(crate) fn callers(&self, sp: usize, out: &mut [u64]) -> usize {

@@ -14,7 +14,6 @@ use chase_format::layout::{
 
 use super::python;
 use crate::readable::Reader;
-use crate::stubs::is_exit;
 use crate::thread::Thread;
 use crate::{loading, recording};
 use chase_logic::text::Text;
@@ -37,7 +36,7 @@ pub(super) fn describe(plan: &Plan<'_>, record: &mut OriginRecord) {
     if recording::stopped() {
         return;
     }
-    let known_site = usize::from(!is_exit(plan.creation_site));
+    let known_site = usize::from(plan.creation_site != 0);
     if let Some(first) = record.stack.first_mut().filter(|_| known_site == 1) {
         *first = plan.creation_site as u64;
     }
