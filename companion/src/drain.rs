@@ -14,9 +14,11 @@ use chase_format::syscalls::{EXTENSION, STATE_COMPLETE, SyscallsHeader};
 
 use crate::calibrate::Cost;
 use crate::causes::Causes;
+use crate::clock::{now_ns, realtime_of};
 use crate::file::{Place, SyscallsFile};
 use crate::intervals::Intervals;
 use crate::long_turns::LongTurns;
+use crate::maps::number_of;
 use crate::narration::Narration;
 use crate::privilege;
 use crate::processors::{Allowed, ControlGroups, Quota};
@@ -33,6 +35,8 @@ struct Target {
     file: Option<SyscallsFile>,
     rows: Vec<u32>,
     quota: Option<Quota>,
+    /// Whether its threads have the same numbers for the companion as for itself.
+    is_of_same_numbers: bool,
     /// Whether the header has the present totals.
     is_refreshed: bool,
 }
@@ -233,10 +237,10 @@ impl Drain {
         }
         let written = self.written[number];
         let Written { mut place, mut allowed, .. } = written.unwrap_or_default();
-        // In another pid namespace, the thread has another number here.
-        let process = &processes[row.process as usize];
-        if row.syscall == ON_CPU && process.live > 0 && process.pid == process.own_pid {
-            allowed = Allowed::of(row.tid).or(allowed);
+        if row.syscall == ON_CPU && processes[row.process as usize].live > 0 {
+            self.make_target(row.process, processes);
+            let target = self.targets.get(&row.process).filter(|it| it.is_of_same_numbers);
+            allowed = target.and_then(|_| Allowed::of(row.tid)).or(allowed);
         }
         self.write_with(row.process, program, processes, |file| match place {
             Some(at) => file.update(at, row, allowed),
@@ -267,8 +271,12 @@ impl Drain {
         };
         let result = SyscallsFile::create(&path, header);
         let file = result.map_err(|error| self.failed.get_or_insert((path, error))).ok();
-        let quota = self.groups.quota_of(process.pid);
-        self.targets.insert(number, Target { file, rows: Vec::new(), quota, is_refreshed: false });
+        let known_as = number_of(process).ok();
+        let quota = known_as.and_then(|known_as| self.groups.quota_of(known_as));
+        let is_of_same_numbers = known_as == Some(process.own_pid);
+        let rows = Vec::new();
+        let target = Target { file, rows, quota, is_of_same_numbers, is_refreshed: false };
+        self.targets.insert(number, target);
     }
 
     fn write_samples(&mut self, program: &Program, processes: &[Process]) {
@@ -353,6 +361,7 @@ impl Drain {
     /// Ends a round: all that was written gets into the files.
     fn flush(&mut self, processes: &[Process]) {
         self.processors = None;
+        self.groups.forget();
         for (&number, target) in &mut self.targets {
             target.is_refreshed = false;
             let Some(file) = &mut target.file else { continue };
@@ -455,12 +464,6 @@ fn header_of(process: &Process, cost: Cost) -> SyscallsHeader {
     }
 }
 
-/// Converts a time of `CLOCK_MONOTONIC` to ns since 1970.
-pub(crate) fn realtime_of(monotonic_ns: u64) -> u64 {
-    let ago_ns = now_ns(libc::CLOCK_MONOTONIC).saturating_sub(monotonic_ns);
-    now_ns(libc::CLOCK_REALTIME).saturating_sub(ago_ns)
-}
-
 pub(crate) fn boot_id() -> [u8; 16] {
     boot::parse(&fs::read(OsStr::from_bytes(boot::FILE.to_bytes())).unwrap_or_default())
 }
@@ -486,13 +489,4 @@ pub(crate) fn path_of(process: &Process, directory: &Path) -> PathBuf {
     let mut file_name = OsStr::from_bytes(&name).to_owned();
     file_name.push(format!(".{}.{}.{EXTENSION}", process.own_pid, process.began_ns));
     directory.join(file_name)
-}
-
-/// Reads a clock in ns. The eBPF program and the session's file use `CLOCK_MONOTONIC`.
-#[must_use]
-pub fn now_ns(clock: libc::clockid_t) -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel fills in the structure.
-    unsafe { libc::clock_gettime(clock, &raw mut now) };
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -13,6 +13,7 @@
 
 pub mod calibrate;
 pub mod causes;
+pub mod clock;
 pub mod drain;
 pub mod empty;
 pub mod error;

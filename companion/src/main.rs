@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use chase_companion::calibrate::{Cost, untraced_ns};
-use chase_companion::drain::{Drain, Traced, now_ns};
+use chase_companion::clock::now_ns;
+use chase_companion::drain::{Drain, Traced};
 use chase_companion::error::Error;
 use chase_companion::others;
 use chase_companion::privilege::may_load;

@@ -37,7 +37,7 @@ impl Allowed {
 pub struct ControlGroups {
     /// Read when first needed.
     hierarchies: Option<Vec<Hierarchy>>,
-    /// By what `/proc/PID/cgroup` says.
+    /// By what `/proc/PID/cgroup` says, as of this round.
     known: HashMap<Vec<u8>, Option<Rc<Limit>>>,
 }
 
@@ -91,6 +91,11 @@ impl ControlGroups {
         }?;
         let before = limit.used()?;
         Some(Quota { limit, before })
+    }
+
+    /// Ends a round: limits may change, and groups be made anew.
+    pub fn forget(&mut self) {
+        self.known.clear();
     }
 }
 

@@ -16,7 +16,8 @@ use chase_format::layout::Header;
 use chase_format::syscalls::{STATE_COMPLETE, SyscallsHeader};
 use chase_logic::proc::process_start;
 
-use crate::drain::{boot_id, now_ns, path_of, realtime_of};
+use crate::clock::{now_ns, realtime_of};
+use crate::drain::{boot_id, path_of};
 use crate::file::{Place, SyscallsFile};
 use crate::perf::{Event, Record, Ring, What};
 use crate::processors::{Allowed, ControlGroups, Quota};
@@ -289,6 +290,7 @@ impl Unprivileged {
                 failed = image.write(&self.directory, hz, lost).or(failed);
             }
         }
+        self.groups.forget();
         for mut image in std::mem::take(&mut self.ended) {
             failed = image.write(&self.directory, hz, lost).or(failed);
             failed = image.finish(&self.directory).or(failed);
