@@ -58,7 +58,7 @@ pub(crate) fn object_causes(
         }
     }
     let is_lock = |(key, taking): (LockKey, Taking)| {
-        let is_lock = taking.is_lock(&key, turns);
+        let is_lock = taking.is_lock(&key, turns, analysis);
         (key, is_lock)
     };
     let locks: HashMap<LockKey, bool> = words.into_iter().map(is_lock).collect();

@@ -276,7 +276,7 @@ impl Taking {
 
     /// Whether it is a lock: threads end each other's waits. Those that hand something over wait for something else. The last one to get
     /// the lock need not end anyone's wait; and one that holds it now and then may never find it held.
-    pub(super) fn is_lock(&self, word: &LockKey, turns: &dyn Turns) -> bool {
+    pub(super) fn is_lock(&self, word: &LockKey, turns: &dyn Turns, analysis: &Analysis) -> bool {
         let (mut both, mut both_ns, mut all_ns) = (0, 0_u64, 0_u64);
         for (thread, &ns) in &self.ending {
             add(&mut all_ns, ns);
@@ -285,13 +285,33 @@ impl Taking {
                 add(&mut both_ns, ns);
             }
         }
+        if both < 2 || both + 1 < self.waiting.len() {
+            return false;
+        }
         let is_their_own = both_ns as f64 >= OF_THEIR_OWN * all_ns as f64;
         let is_held = || turns.part_of(word, &|thread| self.waiting.contains(&thread));
-        both >= 2
-            && both + 1 >= self.waiting.len()
-            && is_their_own
-            && (self.is_inside || is_held().is_none_or(|part| part >= HELD))
+        is_their_own && (self.is_inside || is_held().is_none_or(|part| part >= HELD))
+            || self.waiting.iter().all(|&thread| gives_back(thread, analysis))
     }
+}
+
+/// Whether a thread gives semaphores back as often as it takes them. (One that takes work from others does not. Who has a lock may take it
+/// again and again before any other gets it, and so never wait.)
+fn gives_back(thread: u32, analysis: &Analysis) -> bool {
+    let Some(row) = analysis.threads.get(thread as usize) else { return false };
+    let (mut taken, mut given) = (0_u64, 0_u64);
+    for one in &row.apis {
+        let calls = one.calls;
+        match &*analysis.apis[one.api as usize].symbol {
+            "sem_wait" | "sem_timedwait" | "sem_clockwait" => add(&mut taken, calls),
+            "sem_post" => add(&mut given, calls),
+            // How often that succeeds is not known.
+            "sem_trywait" => return false,
+            _ => {}
+        }
+    }
+    // (The thread may have ended in between.)
+    taken > 0 && taken.abs_diff(given) <= 1
 }
 
 /// Recognises locks among what is handed over.
@@ -315,7 +335,7 @@ pub(super) fn find_locks(rows: &mut [CauseRow], analysis: &Analysis, turns: &dyn
             taking.end(span.thread, span.ns.0);
         }
     }
-    let is_lock = |(key, taking): &(LockKey, Taking)| taking.is_lock(key, turns);
+    let is_lock = |(key, taking): &(LockKey, Taking)| taking.is_lock(key, turns, analysis);
     let locks: BTreeSet<LockKey> =
         of_objects.into_iter().filter(is_lock).map(|(key, _)| key).collect();
     for row in rows {
