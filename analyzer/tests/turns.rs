@@ -53,16 +53,20 @@ fn seen(pid: u32, refs: &[Vec<u32>], waits: &[Wait]) -> SyscallsBuilder {
 }
 
 /// Each 40 ms, the main thread ends the wait of one of four threads in this function, and each that has waited has what it waited for so long and
-/// then ends the wait of the next one.
-fn passed_on(function: &str, has_it_ns: u64) -> Vec<Purpose> {
+/// then ends the wait of the next one. Each of these threads calls `sem_post` so many times.
+fn passed_on(function: &str, has_it_ns: u64, given_back: u64) -> Vec<Purpose> {
     let mut pool = Pool::new();
     let (app, libb) = (pool.process.app, pool.process.libb);
     let slot = pool.process.builder.slot(app, Some(libb), function);
+    let post = pool.process.builder.slot(app, Some(libb), "sem_post");
     let main = pool.process.main;
     let mut workers = Vec::new();
     for _ in 0..WORKERS {
         let thread = pool.thread("worker", 0x300);
         pool.call(thread, slot, 40 * MS, ROUNDS);
+        if given_back > 0 {
+            pool.call(thread, post, US, given_back);
+        }
         pool.process.builder.timeline(thread).end();
         workers.push(thread);
     }
@@ -83,20 +87,27 @@ fn passed_on(function: &str, has_it_ns: u64) -> Vec<Purpose> {
 
 #[test]
 fn who_passes_on_that_there_is_work_has_no_lock() {
-    let purposes = passed_on("sem_wait", 20 * US);
+    let purposes = passed_on("sem_wait", 20 * US, ROUNDS / 2);
     assert!(purposes.iter().all(|&purpose| purpose == Purpose::Handover), "{purposes:?}");
 }
 
 #[test]
 fn who_has_it_while_the_next_one_waits_has_a_lock() {
-    let purposes = passed_on("sem_wait", 10 * MS);
+    let purposes = passed_on("sem_wait", 10 * MS, 0);
+    assert!(purposes.iter().all(|&purpose| purpose == Purpose::Lock), "{purposes:?}");
+}
+
+/// What all give back as often as they take it is not given by anybody else.
+#[test]
+fn who_gives_it_back_each_time_has_a_lock() {
+    let purposes = passed_on("sem_wait", 20 * US, ROUNDS);
     assert!(purposes.iter().all(|&purpose| purpose == Purpose::Lock), "{purposes:?}");
 }
 
 /// Who keeps a stream for long may never wait for it.
 #[test]
 fn what_is_passed_on_inside_of_a_function_is_its_lock() {
-    let purposes = passed_on("fputs", 20 * US);
+    let purposes = passed_on("fputs", 20 * US, 0);
     assert!(purposes.iter().all(|&purpose| purpose == Purpose::Lock), "{purposes:?}");
 }
 

@@ -295,8 +295,8 @@ impl Taking {
     }
 }
 
-/// Whether a thread gives semaphores back as often as it takes them. (One that takes work from others does not. Who has a lock may take it
-/// again and again before any other gets it, and so never wait.)
+/// Whether a thread gives semaphores back as often as it takes them. (Where others give some, by which they hand over work, not all that
+/// wait for it can. Who has a lock may take it again and again before any other gets it, and so never wait.)
 fn gives_back(thread: u32, analysis: &Analysis) -> bool {
     let Some(row) = analysis.threads.get(thread as usize) else { return false };
     let (mut taken, mut given) = (0_u64, 0_u64);
