@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use chase_companion::drain::now_ns;
+use chase_companion::clock::now_ns;
 use chase_recorder::session::{FILE_NAME, SESSION, idle_since};
 use rustix::process::{Pid, Signal, kill_process};
 
