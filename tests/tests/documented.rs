@@ -61,6 +61,7 @@ const NEEDS_COMPANION: &[&str] = &[
     "syscalls",
     "narrate",
     "components",
+    "graph",
     "--narrate",
     "syscall:",
     "on_cpu",
