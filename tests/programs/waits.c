@@ -316,6 +316,8 @@ static void between_processes(void)
             pthread_mutex_lock(mutex);
             nap(1000);
             pthread_mutex_unlock(mutex);
+            /* Otherwise it may have the lock again before another wakes up, each time, and never wait. */
+            nap(200);
         }
         _exit(0);
     }
