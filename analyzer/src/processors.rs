@@ -4,15 +4,22 @@
 use std::collections::HashMap;
 
 use crate::analysis::Analysis;
+use crate::clock::Ns;
 use crate::image::Image;
+use crate::rows::ThreadRow;
+
+/// So much of the time on processors is nearly all of it.
+const NEARLY_ALL: f64 = 0.9;
 
 /// As far as a companion observed it.
 #[derive(Clone, Debug, Default)]
 pub struct Processors {
     /// The number of processors of the machine, if known.
     pub(crate) of_machine: Option<u64>,
-    /// Those that threads may run on, by number in [`Analysis::threads`].
+    /// Those that threads may run on, by number in [`Analysis::threads`], as far as known.
     of_threads: HashMap<u32, Allowed>,
+    /// Whether that is known of nearly all that ran. (Threads that live shortly are not asked.)
+    are_known: bool,
     /// The limit that was reached most.
     pub(crate) quota: Option<Quota>,
 }
@@ -53,10 +60,15 @@ impl Processors {
                 }
             }
         }
-        let allowed = |row: &crate::rows::ThreadRow| by_id.get(&(row.process, row.tid)).copied();
+        let allowed = |row: &ThreadRow| by_id.get(&(row.process, row.tid)).copied();
         let threads = (0..).zip(&analysis.threads);
         let of_threads = threads.filter_map(|(number, row)| Some((number, allowed(row)?)));
+        let ran = |row: &ThreadRow| row.on_cpu_ns.map_or(0.0, Ns::as_f64);
+        let all: f64 = analysis.threads.iter().map(ran).sum();
+        let known: f64 =
+            analysis.threads.iter().filter(|row| allowed(row).is_some()).map(ran).sum();
         Self {
+            are_known: known >= NEARLY_ALL * all,
             of_machine: of_machine.filter(|&processors| processors > 0),
             of_threads: of_threads.collect(),
             quota: files()
@@ -71,7 +83,7 @@ impl Processors {
     pub fn count(&self) -> Option<u64> {
         let mut sets = self.of_threads.values();
         let first = sets.next();
-        let common = first.filter(|&first| sets.all(|other| other == first));
+        let common = first.filter(|&first| self.are_known && sets.all(|other| other == first));
         match (self.of_machine, common) {
             (Some(machine), Some(common)) => Some(machine.min(common.count)),
             (machine, _) => machine,

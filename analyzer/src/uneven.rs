@@ -71,7 +71,7 @@ pub struct UnevenWork {
     pub ran: Vec<RanLate>,
 }
 
-/// Finds uneven batches. `threads` are the long waits of `analysis`, and `causes` are all its waits.
+/// Finds uneven batches. `threads` are the long waits of `analysis`, `causes` are all its waits, and it may use so many `processors`.
 pub(crate) fn uneven_work(
     images: &[Image],
     analysis: &Analysis,
@@ -79,9 +79,8 @@ pub(crate) fn uneven_work(
     naming: &dyn NamingPlaces,
     causes: &[CauseRow],
     threads: &[OffCpuTimes],
+    processors: Option<u64>,
 ) -> Vec<UnevenWork> {
-    let files = images.iter().filter_map(|image| image.syscalls.as_ref());
-    let processors = files.map(|file| file.header().processors).max().filter(|&count| count > 0);
     let locks: HashSet<LockKey> = causes
         .iter()
         .filter(|row| row.purpose.is_lock())

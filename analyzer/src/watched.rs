@@ -120,7 +120,9 @@ impl Watched {
         let has_waits = |own: &OffCpuTimes| !own.waits.is_empty();
         let late = late_threads(images, analysis, groups, naming, &times);
         let event_loops = event_loops(images, analysis, groups, naming, &times);
-        let uneven = uneven_work(images, analysis, groups, naming, &causes, &times);
+        let processors = Processors::new(images, analysis);
+        let count = processors.count();
+        let uneven = uneven_work(images, analysis, groups, naming, &causes, &times, count);
         Self {
             causes,
             connections,
@@ -131,7 +133,7 @@ impl Watched {
             slow_starts: slow_starts(images, analysis, groups),
             called_back: called_back(images, analysis, groups),
             times: Some(times).filter(|times| !is_lost && times.iter().any(has_waits)),
-            processors: Processors::new(images, analysis),
+            processors,
         }
     }
 }

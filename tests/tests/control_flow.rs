@@ -7,6 +7,7 @@ use chase_tests::compile::Build;
 use chase_tests::need;
 use chase_tests::recorded::{Process, Recording};
 use chase_tests::release;
+use chase_tests::steal;
 use chase_tests::trial::Trial;
 
 const TRAP: &str = "libtrap.so";
@@ -294,11 +295,21 @@ fn interrupted_at_every_instruction_between_segments() {
 }
 
 fn interrupted_at_every_instruction_at(flags: &str, depth: u64, looks: bool) {
-    let rounds = 3;
     let program = Build::program("single_step.cpp").flags(flags).build();
+    // When a duration first falls where none did before, and no page can be made for it, is chance.
+    let failures = steal::attempts(3, || {
+        let (unwound, leaves) = stepped_through(&program, depth, looks);
+        if unwound * 1000 <= leaves { Ok(()) } else { Err(format!("{unwound} of {leaves}")) }
+    });
+    assert!(failures.is_empty(), "{failures:?}");
+}
+
+/// Returns how many of the handler's calls have no duration, and how many there were.
+fn stepped_through(program: &Path, depth: u64, looks: bool) -> (u64, u64) {
+    let rounds = 3;
     let numbers = [rounds, depth, u64::from(looks)].map(|number| number.to_string());
     let trial = Trial::new(program).args(numbers).arg("counts");
-    let recording = trial.compare();
+    let (recording, steps) = (trial.compare(), trial.told("counts")["steps"]);
     let process = recording.only();
     process.expect(&[
         (TRAP, "trap_empty", rounds),
@@ -308,20 +319,17 @@ fn interrupted_at_every_instruction_at(flags: &str, depth: u64, looks: bool) {
         (TRAP, "trap_nest", depth),
     ]);
     // The trap comes in the hook's own slow path too. What the handler calls while that changes the recording is in a
-    // sum, with what `backtrace` calls then.
-    let steps = trial.told("counts")["steps"];
+    // sum, with what `backtrace` calls then, or can be counted, but no page be made for its duration.
     let (leaves, lost) = (process.calls(TRAP, "trap_leaf"), process.threads[0].lost_calls);
     if looks {
         assert!(leaves <= steps && steps <= leaves + lost, "{steps}: {leaves} and {lost}");
     } else {
         assert_eq!(leaves + lost, steps, "{lost} in the sum");
     }
+    assert!((steps - leaves) * 100 <= steps, "{leaves} of {steps}");
     process.expect_unwound(&[(TRAP, "trap_call", 2 * rounds)]);
     process.expect_nothing_open(TRAP);
-    // ... or is counted, but no page be made for its duration: how many depends on when chance, or another load, lets a
-    // duration fall where none did before. Either happens only within a change, and few steps are.
-    let unwound = process.unwound(TRAP, "trap_leaf");
-    assert!((steps - leaves + unwound) * 100 <= steps, "{leaves} and {unwound} of {steps}");
+    (process.unwound(TRAP, "trap_leaf"), leaves)
 }
 
 #[test]
