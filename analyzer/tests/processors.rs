@@ -29,7 +29,9 @@ fn wanting_in(
         for number in 1..=4_u32 {
             let (tid, context) = (pid + number, refs[number as usize][1]);
             more(seen.on_cpu(tid, 500 * MS), number);
-            seen.wait(context, tid, WAIT_PREEMPTED, 1, 500 * MS);
+            if seen.header.user_only == 0 {
+                seen.wait(context, tid, WAIT_PREEMPTED, 1, 500 * MS);
+            }
         }
         seen
     })
@@ -71,10 +73,11 @@ fn processors_that_threads_may_not_run_on_are_none() {
     assert_eq!(too_many(&some), Some((1, 8)));
 }
 
-/// The same with a control group that may use one processor, and had to wait in so many of 20 periods.
-fn limited(used_up_in: u64) -> Outcome {
+/// The same with a control group that may use two processors, and had to wait in so many of 20 periods; perhaps seen without privilege.
+fn limited(used_up_in: u64, user_only: bool) -> Outcome {
     wanting_in("compute", 8, |seen, _| {
         let header = &mut seen.header;
+        header.user_only = u64::from(user_only);
         (header.quota, header.quota_periods) = (2000, 20);
         (header.quota_spent_periods, header.quota_waited_ns) = (used_up_in, 400 * MS);
         header.quota_group[..4].copy_from_slice(b"/app");
@@ -83,17 +86,26 @@ fn limited(used_up_in: u64) -> Outcome {
 
 #[test]
 fn a_limit_that_is_used_up_is_the_cause() {
-    let outcome = limited(18);
-    let [finding] = &outcome.findings[..] else { panic!("{:?}", outcome.findings) };
-    let FindingKind::UsedUpQuota { processors, control_group, periods, used_up_in, .. } =
-        &finding.kind
-    else {
-        panic!("{finding:?}")
-    };
-    assert!((processors - 2.0).abs() < 1e-9);
-    assert_eq!((&**control_group, *periods, *used_up_in), ("/app", 20, 18));
-    // No more than the group waited.
-    assert_eq!(finding.saves_ns.0, 400 * MS);
+    for user_only in [false, true] {
+        let outcome = limited(18, user_only);
+        let [finding] = &outcome.findings[..] else { panic!("{:?}", outcome.findings) };
+        let FindingKind::UsedUpQuota {
+            processors,
+            control_group,
+            periods,
+            used_up_in,
+            waiting_ns,
+            ..
+        } = &finding.kind
+        else {
+            panic!("{finding:?}")
+        };
+        assert!((processors - 2.0).abs() < 1e-9);
+        assert_eq!((&**control_group, *periods, *used_up_in), ("/app", 20, 18));
+        assert_eq!(waiting_ns.map(|ns| ns.0), (!user_only).then_some(2000 * MS));
+        // No more than the group waited.
+        assert_eq!(finding.saves_ns.0, 400 * MS);
+    }
     // A limit that is reached once in a while is none.
-    assert!(limited(1).findings.is_empty());
+    assert!(limited(1, false).findings.is_empty());
 }

@@ -260,10 +260,10 @@ pub enum FindingKind {
         periods: u64,
         /// Those of them in which it had to wait for the next.
         used_up_in: u64,
-        /// How long threads waited for a processor, in total, for whatever reason.
-        waiting_ns: Ns,
+        /// How long threads waited for a processor, in total, for whatever reason; `None` if that was not observed.
+        waiting_ns: Option<Ns>,
         /// The same as a share of the time that they wanted one.
-        of_wanted: f64,
+        of_wanted: Option<f64>,
     },
     /// A file, a pipe or a connection is read or written in small pieces.
     SmallTransfers {

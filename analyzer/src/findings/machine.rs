@@ -102,9 +102,15 @@ fn used_up_quota(evidence: &Evidence<'_>) -> Option<Finding> {
     if quota.spent_periods < FEW_PERIODS || quota.spent() < OFTEN {
         return None;
     }
-    let all = wanting(evidence, 0..evidence.analysis.threads.len() as u32);
+    let everybody = || 0..evidence.analysis.threads.len() as u32;
+    let seen = wanting(evidence, everybody());
+    let is_seen = !seen.is_empty();
+    // Without privilege, only what threads run is known. What they don't may be a wait for a processor.
+    let unseen = || everybody().filter_map(|thread| not_running(evidence, thread)).collect();
+    let all: Vec<Wanting> = if is_seen { seen } else { unseen() };
     let (on, waiting) = (sum(&all, |it| it.on_ns), sum(&all, |it| it.waiting_ns));
-    let longest = all.iter().max_by(|a, b| a.waiting_ns.total_cmp(&b.waiting_ns))?;
+    let most = |one: &Wanting| if is_seen { one.waiting_ns } else { one.on_ns };
+    let longest = all.iter().max_by(|a, b| most(a).total_cmp(&most(b)))?;
     let row = &evidence.analysis.threads[longest.thread as usize];
     // Without the limit, this one would have to wait as well, if there is more to do than the processors can.
     let lived_ns = row.lifetime_ns.as_f64();
@@ -119,10 +125,22 @@ fn used_up_quota(evidence: &Evidence<'_>) -> Option<Finding> {
         control_group: quota.group.clone(),
         periods: quota.periods,
         used_up_in: quota.spent_periods,
-        waiting_ns: Ns::from_f64(waiting),
-        of_wanted: waiting / (on + waiting).max(1.0),
+        waiting_ns: is_seen.then_some(Ns::from_f64(waiting)),
+        of_wanted: is_seen.then_some(waiting / (on + waiting).max(1.0)),
     };
-    of_waiting_group(evidence, &all, saves_ns, kind)
+    if is_seen {
+        return of_waiting_group(evidence, &all, saves_ns, kind);
+    }
+    let group = *evidence.groups.of_thread.get(longest.thread as usize)?;
+    Some(evidence.finding(group, vec![longest.thread], None, saves_ns, kind))
+}
+
+/// A thread that may want a processor whenever it has none.
+fn not_running(evidence: &Evidence<'_>, thread: u32) -> Option<Wanting> {
+    let row = evidence.analysis.threads.get(thread as usize)?;
+    let on_ns = row.on_cpu_ns?.as_f64();
+    let waiting_ns = (row.lifetime_ns.as_f64() - on_ns).max(0.0);
+    Some(Wanting { thread, on_ns, waiting_ns })
 }
 
 /// A finding about the group whose threads wait longest for a processor.

@@ -43,16 +43,22 @@ pub(super) fn used_up_quota(finding: &Finding) -> (String, String) {
     else {
         return (String::new(), String::new());
     };
+    let waits = match (*of_wanted, *waiting_ns) {
+        (Some(of_wanted), Some(waiting_ns)) => format!(
+            "; threads wait for a processor {} of the time that they want one, {} together",
+            percent(of_wanted),
+            elapsed(waiting_ns.0),
+        ),
+        _ => "; how long threads waited for a processor was not observed".to_owned(),
+    };
     (
         format!(
             "The limit of the control group {control_group}, {processors} processors, is used up"
         ),
         format!(
-            ": in {} of {} periods it has to wait for the next; threads wait for a processor {} of the time that they want one, {} together",
+            ": in {} of {} periods it has to wait for the next{waits}",
             count(*used_up_in),
             count(*periods),
-            percent(*of_wanted),
-            elapsed(waiting_ns.0),
         ),
     )
 }
