@@ -1,15 +1,17 @@
 //! Where in the source an address of the recording is.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
 use chase_analyzer::recorder::reader::mapping_path;
-use chase_analyzer::{CodeAddress, Image, ObjectRow};
+use chase_analyzer::{CodeAddress, Image, ObjectRow, ThreadRow};
 use chase_symbols::{DebugDirs, Frame, ObjectKey, PerfMap, Symbolizer, ThreadFunction, shorten};
 use serde::Serialize;
+
+use crate::thread_functions::Wrappers;
 
 /// The files that addresses are in.
 #[derive(Clone, Copy)]
@@ -18,6 +20,7 @@ pub(crate) struct Files<'r> {
     pub(crate) objects: &'r [ObjectRow],
     /// By number of the process.
     pub(crate) images: &'r [Image],
+    pub(crate) threads: &'r [ThreadRow],
 }
 
 /// All that a thread's function depends on: threads alike in this have the same.
@@ -30,6 +33,7 @@ pub(crate) struct Places {
     /// What was found: thousands of threads start at a few places.
     known: RefCell<HashMap<(usize, CodeAddress, AddressKind), Place>>,
     pub(crate) thread_functions: RefCell<HashMap<Fingerprint, Option<ThreadFunction>>>,
+    pub(crate) wrappers: OnceCell<Wrappers>,
     /// Names of generated code by process.
     generated: RefCell<HashMap<usize, Option<PerfMap>>>,
     /// Files that were mapped without the dynamic linker, by process and path.
@@ -89,6 +93,7 @@ impl Places {
             missing: RefCell::default(),
             known: RefCell::default(),
             thread_functions: RefCell::default(),
+            wrappers: OnceCell::new(),
             generated: RefCell::default(),
             mapped: RefCell::default(),
         }

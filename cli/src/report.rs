@@ -115,7 +115,8 @@ impl Report {
 
     /// The files that its addresses are in.
     pub(crate) fn files(&self) -> Files<'_> {
-        Files { objects: &self.analysis.objects, images: &self.loaded.images }
+        let Analysis { objects, threads, .. } = &self.analysis;
+        Files { objects, images: &self.loaded.images, threads }
     }
 
     /// The threads in groups, named by what they run.

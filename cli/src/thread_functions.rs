@@ -1,6 +1,7 @@
 //! Which function of the program a thread runs.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chase_analyzer::{CodeAddress, ThreadOrigin, ThreadRow};
 use chase_symbols::{ObjectKey, ThreadFunction, ThreadKind, ThreadStart, Word, shorten};
@@ -16,6 +17,9 @@ pub(crate) struct FunctionField {
     file: Option<String>,
     line: Option<u32>,
 }
+
+/// Start routines of the program's own that run what they are given, each with the place of that in what the threads were given.
+pub(crate) type Wrappers = HashMap<ThreadFunction, usize>;
 
 impl Places {
     /// The function of the program that a thread runs. `None` for the main thread, and for one
@@ -34,19 +38,17 @@ impl Places {
         found
     }
 
-    /// Where the program's own code had the thread created, as a return address; the call in the
-    /// runtime if no more is known.
-    pub(crate) fn creation_site(&self, files: Files<'_>, row: &ThreadRow) -> Option<CodeAddress> {
-        let keys = keys(files, row);
-        let site = thread_start(row, &keys).user_site();
-        let stack = || row.creation.stack.iter();
-        let own = site.and_then(|site| stack().find(|address| address.avma == site.avma).copied());
-        own.or(row.creation_site)
-    }
-
     fn find_thread_function(&self, files: Files<'_>, row: &ThreadRow) -> Option<ThreadFunction> {
         let keys = keys(files, row);
-        let found = self.symbolizer.thread_function(&thread_start(row, &keys))?;
+        let start = thread_start(row, &keys);
+        let mut found = self.symbolizer.thread_function(&start)?;
+        let wrappers = self.wrappers.get_or_init(|| self.find_wrappers(files));
+        if let Some(&place) = wrappers.get(&found) {
+            let mut given = self.symbolizer.given(&start, &found).into_iter();
+            if let Some(given) = given.find(|given| given.place == place) {
+                found = given.to(&found);
+            }
+        }
         if let (None, Some((object, svma))) = (&found.source, &found.code)
             && let Some((number, _)) = keys.iter().find(|(_, key)| *key == object)
         {
@@ -55,6 +57,51 @@ impl Places {
             let _ = self.find(files, row.process, &address, AddressKind::Function);
         }
         Some(found)
+    }
+
+    /// The routines of the program's own whose threads were all given a function, at one place, and not all the same.
+    fn find_wrappers(&self, files: Files<'_>) -> Wrappers {
+        let mut seen = HashSet::new();
+        // By place, the functions that there are in all threads so far.
+        let mut given: HashMap<ThreadFunction, BTreeMap<usize, HashSet<String>>> = HashMap::new();
+        for row in files.threads.iter().filter(|row| row.origin == ThreadOrigin::Created) {
+            if !seen.insert(fingerprint(row)) {
+                continue;
+            }
+            let keys = keys(files, row);
+            let start = thread_start(row, &keys);
+            let Some(routine) = self.symbolizer.thread_function(&start) else { continue };
+            let here = self.symbolizer.given(&start, &routine);
+            let here = here.iter().map(|given| (given.place, given.name().to_owned()));
+            let here: BTreeMap<_, _> = here.collect();
+            match given.entry(routine) {
+                Entry::Vacant(first) => {
+                    let single = |(place, name)| (place, HashSet::from([name]));
+                    first.insert(here.into_iter().map(single).collect());
+                }
+                Entry::Occupied(mut others) => others.get_mut().retain(|place, names| {
+                    here.get(place).is_some_and(|name| {
+                        names.insert(name.clone());
+                        true
+                    })
+                }),
+            }
+        }
+        let differing = given.into_iter().filter_map(|(routine, places)| {
+            let (place, _) = places.into_iter().find(|(_, names)| names.len() > 1)?;
+            Some((routine, place))
+        });
+        differing.collect()
+    }
+
+    /// Where the program's own code had the thread created, as a return address; the call in the
+    /// runtime if no more is known.
+    pub(crate) fn creation_site(&self, files: Files<'_>, row: &ThreadRow) -> Option<CodeAddress> {
+        let keys = keys(files, row);
+        let site = thread_start(row, &keys).user_site();
+        let stack = || row.creation.stack.iter();
+        let own = site.and_then(|site| stack().find(|address| address.avma == site.avma).copied());
+        own.or(row.creation_site)
     }
 }
 
@@ -90,10 +137,14 @@ fn thread_start<'a>(row: &'a ThreadRow, keys: &'a BTreeMap<u32, ObjectKey>) -> T
 
 /// Its name, shortened.
 pub(crate) fn short_name(function: &ThreadFunction) -> String {
-    match function.kind {
+    let name = match function.kind {
         // These are no mangled names.
-        ThreadKind::Python | ThreadKind::Jvm | ThreadKind::Go => function.name.clone(),
-        _ => shorten(&function.name).into_owned(),
+        ThreadKind::Python | ThreadKind::Jvm | ThreadKind::Go => return function.name.clone(),
+        _ => shorten(&function.name),
+    };
+    match &function.wrapper {
+        Some(wrapper) => format!("{}({name})", shorten(wrapper)),
+        None => name.into_owned(),
     }
 }
 
@@ -117,7 +168,11 @@ pub(crate) fn short(function: &ThreadFunction) -> String {
 /// For JSON and CSV.
 pub(crate) fn field(function: ThreadFunction) -> FunctionField {
     let (file, line) = function.source.unzip();
-    FunctionField { name: function.name, kind: kind_name(function.kind), file, line }
+    let name = match function.wrapper {
+        Some(wrapper) => format!("{wrapper}({})", function.name),
+        None => function.name,
+    };
+    FunctionField { name, kind: kind_name(function.kind), file, line }
 }
 
 /// What people call it.

@@ -48,4 +48,4 @@ pub use perf_map::PerfMap;
 pub use refusal::{Reason, Refusal};
 pub use shorten::{shorten, shorten_with_parameters, without_suffix};
 pub use symbolizer::Symbolizer;
-pub use threads::{ThreadFunction, ThreadKind, ThreadStart, Word};
+pub use threads::{Given, ThreadFunction, ThreadKind, ThreadStart, Word};

@@ -18,14 +18,17 @@
 //! | HotSpot | `thread_native_entry` | the thread's name, or the class of the thread object |
 //! | Go, with C | `threadentry` | the function in the start data: the scheduler's, which runs goroutines of any function |
 //! | CPython | `pythread_wrapper` | the name that the recording has |
+//! | the program's own | any | the function or the class of the object in the argument, where these differ ([`Given`]) |
 //!
 //! A pointer in memory is taken for a function only where the type says that there is one; of
 //! several candidates none is taken, unless the type tells them apart.
 
 mod cpp;
+mod given;
 mod rust;
 mod types;
 
+pub use self::given::Given;
 use crate::identity::ObjectKey;
 use crate::symbolizer::Symbolizer;
 
@@ -140,6 +143,9 @@ pub struct ThreadFunction {
     pub name: String,
     /// By what means it is run.
     pub kind: ThreadKind,
+    /// The start routine of the program's own that was given this, if it is that which tells the threads of the routine apart. It
+    /// may be the class of an object.
+    pub wrapper: Option<String>,
     /// Where its code is, if that is known: address in the file of that object.
     pub code: Option<(ObjectKey, u64)>,
     /// Source file and line, if they are known.
@@ -158,7 +164,7 @@ impl ThreadFunction {
         let is_routine = RUNTIME_ROUTINES.contains(&name)
             || name.contains("::__thread_proxy")
             || rust::is_start(name);
-        self.kind == ThreadKind::Plain && (is_routine || in_library())
+        self.wrapper.is_none() && self.kind == ThreadKind::Plain && (is_routine || in_library())
     }
 }
 
@@ -171,6 +177,7 @@ impl Symbolizer {
             return Some(ThreadFunction {
                 name,
                 kind: ThreadKind::Python,
+                wrapper: None,
                 code: None,
                 source: None,
             });
@@ -217,6 +224,7 @@ impl Symbolizer {
         Some(ThreadFunction {
             name: frame.function.unwrap_or_else(|| offset_in(object, svma)),
             kind,
+            wrapper: None,
             code: Some((object.clone(), svma)),
             source: frame.file.zip(frame.line),
         })
@@ -256,6 +264,7 @@ impl Symbolizer {
         Some(ThreadFunction {
             name: frame.function.unwrap_or_else(|| offset_in(object, svma)),
             kind: ThreadKind::OpenMp,
+            wrapper: None,
             code: Some((object.clone(), svma)),
             source: frame.file.zip(frame.line),
         })
@@ -275,7 +284,7 @@ impl Symbolizer {
         let executable = |name: &str| name.is_empty() || name == "java";
         let name = if executable(start.name) { class() } else { Some(without_numbers(start.name)) };
         let name = name.unwrap_or_else(|| own.name.clone());
-        ThreadFunction { name, kind: ThreadKind::Jvm, code: None, source: None }
+        ThreadFunction { name, kind: ThreadKind::Jvm, wrapper: None, code: None, source: None }
     }
 }
 

@@ -293,6 +293,29 @@ fn glib_threads() {
     assert_eq!(found, [("alone", "GLib"), ("pooled", "GLib")]);
 }
 
+/// A routine of the program's own is called with what it was given, where that differs; also without symbols for what has them in its
+/// type information.
+#[test]
+fn routines_that_run_what_they_are_given() {
+    let program = Build::program("given.cpp").without_libtrap().build();
+    let mut found = functions(&Trial::new(program));
+    // Callbacks of threads that all have the same are not told.
+    let expected = [
+        "Task::entry()(Compress)",
+        "Task::entry()(Send)",
+        "enter(Compress)",
+        "enter(Send)",
+        "same",
+        "same",
+        "start(reader)",
+        "start(reader)",
+        "start(writer)",
+    ];
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    let plain = found.iter().map(|function| function.name.replace("(void*)", ""));
+    assert_eq!(plain.collect::<Vec<_>>(), expected);
+}
+
 /// Runtimes that C programs use, each with the names of its package and of its file.
 #[test]
 fn threads_of_portable_runtimes() {

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::run::{Outcome, build, cargo, library, report, root, run, say};
 use crate::{layers, packages};
 
-/// All tests, cheapest first.
+/// All tests: what is cheap first, and beside the tests of programs, which mostly wait, what leaves them their processors.
 pub(crate) fn test(filter: Option<&str>) -> Outcome {
     // Meanwhile, since nothing is installed that building needs: one waits for the network, the other for the processor.
     let installing = std::thread::spawn(|| {
@@ -16,27 +16,17 @@ pub(crate) fn test(filter: Option<&str>) -> Outcome {
     });
     build()?;
     if filter.is_none() {
-        say("Checking format, lints and documentation");
+        say("Checking format and layers");
         run(&mut cargo(["fmt", "--all", "--check"]))?;
-        // The hook is `no_std` and has no test harness to be linked with.
-        run(&mut cargo(["clippy", "-p", "chase-hook", "--lib", "--", "-D", "warnings"]))?;
-        let all = ["clippy", "--workspace", "--exclude", "chase-hook", "--all-targets"];
-        run(cargo(all).args(["--", "-D", "warnings"]))?;
         layers::check()?;
-        // The library and the launcher are both called `chase`: at the same time, one would write where the other does.
-        let others = ["--workspace", "--exclude", "chase-launcher"];
-        for packages in [&others[..], &["-p", "chase-launcher"]] {
-            let mut doc = cargo(["doc", "--no-deps", "--document-private-items"]);
-            run(doc.args(packages).env("RUSTDOCFLAGS", "-D warnings"))?;
-        }
     }
     installing.join().map_err(|_| "the installation of packages stopped".to_owned())??;
     let beside = filter.is_none().then(|| std::thread::spawn(beside_programs));
     let tested = test_programs(filter);
     // Also where a test has failed: nothing goes on afterwards.
     if let Some(beside) = beside {
-        say("Fuzzing the readers and the analyzer, which was begun before");
-        println!("{}", beside.join().map_err(|_| "fuzzing stopped".to_owned())??);
+        say("Lints, documentation, and fuzzing the readers and the analyzer, which were begun before");
+        println!("{}", beside.join().map_err(|_| "what ran beside the tests stopped".to_owned())??);
     }
     tested
 }
@@ -61,6 +51,22 @@ fn build_stress(features: &str, directory: &str) -> Command {
     build
 }
 
+/// Lints and documentation.
+fn checks() -> Vec<Command> {
+    // The hook is `no_std` and has no test harness to be linked with.
+    let hook = cargo(["clippy", "-p", "chase-hook", "--lib", "--", "-D", "warnings"]);
+    let mut all = cargo(["clippy", "--workspace", "--exclude", "chase-hook", "--all-targets"]);
+    all.args(["--", "-D", "warnings"]);
+    // The library and the launcher are both called `chase`: at the same time, one would write where the other does.
+    let others = ["--workspace", "--exclude", "chase-launcher"];
+    let docs = [&others[..], &["-p", "chase-launcher"]].map(|packages| {
+        let mut doc = cargo(["doc", "--no-deps", "--document-private-items"]);
+        doc.args(packages).env("RUSTDOCFLAGS", "-D warnings");
+        doc
+    });
+    [hook, all].into_iter().chain(docs).collect()
+}
+
 /// Does what needs no more than a processor while programs are tested, which mostly wait: at a low priority, so that they don't notice.
 /// Returns what was printed.
 fn beside_programs() -> Result<String, String> {
@@ -69,9 +75,11 @@ fn beside_programs() -> Result<String, String> {
     fuzz.args(["fuzz", "--tested"]);
     let builds = STRESS.map(|(features, directory)| build_stress(features, directory));
     let mut printed = String::new();
-    for command in builds.into_iter().chain([fuzz]) {
+    // Checks come after these builds: by then, the tests are built, for which they would wait otherwise.
+    for command in builds.into_iter().chain(checks()).chain([fuzz]) {
         let mut gently = Command::new("nice");
         gently.args(["-n", "15"]).arg(command.get_program()).args(command.get_args());
+        gently.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
         let output = gently.current_dir(root()).output();
         let output = output.map_err(|error| format!("can't run nice: {error}"))?;
         for stream in [&output.stdout, &output.stderr] {

@@ -416,7 +416,8 @@ fn site(report: &Report, part: &Part<'_>, context: &ContextRow) -> Option<String
 }
 
 fn named(report: &Report, part: &Part<'_>, process: usize, site: &CodeAddress) -> String {
-    let files = Files { objects: &part.analysis.objects, images: &report.loaded.images };
+    let (objects, threads) = (&part.analysis.objects, &part.analysis.threads);
+    let files = Files { objects, images: &report.loaded.images, threads };
     let place = part.places.find(files, process, site, AddressKind::ReturnAddress);
     let object = site.object.map_or("", |object| part.names.object(object));
     place.short(object)

@@ -43,7 +43,9 @@ pub(super) fn describe(plan: &Plan<'_>, record: &mut OriginRecord) {
     let around = record.stack.get_mut(known_site..).unwrap_or_default();
     record.stack_len = (known_site + plan.creator.callers(plan.sp, around)) as u16;
     let Some(mut reader) = Reader::new() else { return };
-    read_words(&mut reader, plan.argument, record);
+    // APR's threads have their data behind their pool and their handle.
+    let of_apr = loading::place_of(plan.routine).is_some_and(|it| it.name.starts_with(b"libapr-1."));
+    read_words(&mut reader, plan.argument, if of_apr { 2 } else { 1 }, record);
     let mut text = Text::<{ ORIGIN_TEXT + 1 }>::new();
     if let Some(types) = loading::with_image(plan.routine, python::types_in).flatten() {
         chase_logic::python::name(&mut reader, &types, &record.inner_words, &mut text);
@@ -63,17 +65,17 @@ pub(crate) fn note_found(argument: usize, thread: &Thread) {
     }
     let mut record = OriginRecord::EMPTY;
     let Some(mut reader) = Reader::new() else { return };
-    read_words(&mut reader, argument, &mut record);
+    read_words(&mut reader, argument, 1, &mut record);
     keep_addresses(&mut record);
     write(&record, thread.index());
 }
 
-/// Reads what `argument` points to, and what the second of these words does.
-fn read_words(reader: &mut Reader, argument: usize, record: &mut OriginRecord) {
+/// Reads what `argument` points to, and what the word at `place` there does.
+fn read_words(reader: &mut Reader, argument: usize, place: usize, record: &mut OriginRecord) {
     record.word_count = reader.words(argument, &mut record.words);
-    if let Some(&second) = record.words.get(1) {
+    if let Some(&pointer) = record.words.get(place) {
         let mut words = [0; ORIGIN_INNER_WORDS];
-        record.inner_word_count = reader.words(second as usize, &mut words);
+        record.inner_word_count = reader.words(pointer as usize, &mut words);
         record.inner_words = words;
     }
 }

@@ -113,7 +113,7 @@ fn class_of(symbolizer: &Symbolizer, word: &Word<'_>) -> Option<String> {
 }
 
 /// The name of the type that the virtual table at `word` belongs to, by its type information.
-fn type_name(symbolizer: &Symbolizer, word: &Word<'_>) -> Option<String> {
+pub(super) fn type_name(symbolizer: &Symbolizer, word: &Word<'_>) -> Option<String> {
     let (object, vtable) = word.file?;
     let image = symbolizer.image(object)?;
     // In front of the table is the type's description: a pointer to a table of its own, and a name.
@@ -136,7 +136,7 @@ fn named(
     place: Option<usize>,
     kind: ThreadKind,
 ) -> Option<ThreadFunction> {
-    let by_type = |name: String| ThreadFunction { name, kind, code: None, source: None };
+    let by_type = |name: String| ThreadFunction { name, kind, wrapper: None, code: None, source: None };
     let is_function =
         callable.starts_with("std::function<") || callable.starts_with("std::__1::function<");
     let is_pointer = ["(*", "(&", "::*"].iter().any(|sign| callable.contains(sign));

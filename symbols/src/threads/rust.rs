@@ -46,6 +46,7 @@ pub(super) fn function(symbolizer: &Symbolizer, start: &ThreadStart<'_>) -> Opti
     Some(ThreadFunction {
         name: name.unwrap_or_else(|| offset_in(object, table.call)),
         kind: ThreadKind::Rust,
+        wrapper: None,
         code: Some((object.clone(), table.call)),
         source,
     })

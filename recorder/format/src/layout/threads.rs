@@ -97,7 +97,7 @@ pub struct OriginRecord {
     pub stack_len: u16,
     /// Number of words in `words`; 0 if the argument is not a readable address.
     pub word_count: u16,
-    /// Number of words in `inner_words`; 0 if the second word is not a readable address.
+    /// Number of words in `inner_words`; 0 if what it is read from is not a readable address.
     pub inner_word_count: u16,
     /// Number of bytes in `text`.
     pub text_len: u16,
@@ -107,7 +107,7 @@ pub struct OriginRecord {
     /// What the argument pointed to when the thread was created, or, if that was not seen, when it was found: words that are addresses in loaded
     /// objects, or below [`ORIGIN_SMALL`]. Other words are the application's data, and 0 here.
     pub words: [u64; ORIGIN_WORDS],
-    /// What the second of these words pointed to, likewise.
+    /// What the second of these words pointed to, likewise; of a thread that APR starts, the third.
     pub inner_words: [u64; ORIGIN_INNER_WORDS],
     /// UTF-8: what the Python interpreter runs in the thread, as `module.qualname`, then NUL and the name of its
     /// `Thread` object. Empty for other threads. Cut off if it does not fit.
