@@ -118,6 +118,15 @@ pub(crate) struct Cost {
 /// the given context lacks of it; and its variance. `None` if nothing was measured there.
 pub(crate) type Lacking<'a> = &'a dyn Fn(usize, &Cost) -> Option<(f64, f64)>;
 
+/// A thread's time off the CPU as the scheduler measured it, in ticks: in the code of a caller and in calls that have no frames.
+#[derive(Default)]
+pub(crate) struct OffCpuTicks {
+    /// By number of the context.
+    pub(crate) in_contexts: Vec<f64>,
+    /// Outside of all contexts.
+    pub(crate) in_own_code: f64,
+}
+
 /// Computes the costs of a thread. Calls `each` for every context, by number, with the histogram of its calls; it
 /// returns the class of the context's slot. Then calls `lacking` where calls were sampled.
 pub(crate) fn of_thread(
@@ -125,6 +134,7 @@ pub(crate) fn of_thread(
     thread: Thread<'_>,
     mut each: impl FnMut(&Context<'_>, &Histogram) -> SlotClass,
     lacking: Lacking<'_>,
+    off_cpu: &OffCpuTicks,
 ) -> ThreadCosts {
     let (start, end) = image.lifetime(thread.record());
     let mut hook = Hook::from_header(image.recording.header());
@@ -148,7 +158,7 @@ pub(crate) fn of_thread(
     }
     mark_open_calls(&mut contexts, end.0);
     estimates::add_off_cpu(&mut contexts, lacking);
-    estimates::bound(&mut contexts, (end.0 - start.0) as f64);
+    estimates::bound(&mut contexts, (end.0 - start.0) as f64, off_cpu);
 
     let mut application = (end.0 - start.0) as f64;
     let mut application_cost = 0.0;

@@ -177,6 +177,7 @@ pub use groups::{
 };
 pub use held::{Held, HeldLocks};
 pub use image::{Ending, Image, SyscallsState};
+pub use liveness::is_running;
 pub use load::{Loaded, load, load_run, load_run_with, scan, scan_all, scan_since};
 pub use locks::{LockRow, locks};
 pub use narration::{NarratedCall, Narration, narration};

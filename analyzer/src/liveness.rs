@@ -8,8 +8,9 @@ use std::sync::LazyLock;
 use chase_recorder::boot;
 use chase_recorder::layout::Header;
 
-/// Whether the process is running now, on this machine: same boot, and a process with the same id and start time.
-pub(crate) fn is_running(header: &Header) -> bool {
+/// Whether the process is running now, on this machine and in this namespace of process ids: same boot, and a process with the same id
+/// and start time.
+pub fn is_running(header: &Header) -> bool {
     // Read only once: there may be very many recordings.
     static BOOT_ID: LazyLock<[u8; 16]> = LazyLock::new(|| {
         boot::parse(&fs::read(OsStr::from_bytes(boot::FILE.to_bytes())).unwrap_or_default())

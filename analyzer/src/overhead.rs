@@ -36,6 +36,9 @@ pub struct Overhead {
     pub without_ns: Ns,
     /// Overhead of calls.
     pub calls_ns: Ns,
+    /// The part of that which only the samples show. Around a call, some of them find the hook where the processor finishes what
+    /// the program has begun: all of it is the most that the overhead can be, none of it the least.
+    pub sampled_ns: Ns,
     /// Overhead of starts, ends and forks of processes, of starting threads, and of new contexts.
     pub beside_calls_ns: Ns,
     /// Overhead of watching system calls.
@@ -59,6 +62,14 @@ impl Overhead {
     pub fn share(&self) -> f64 {
         let without = self.without_ns.as_f64();
         if without > 0.0 { self.inside_ns().as_f64() / without } else { 0.0 }
+    }
+
+    /// Returns the least that [`Overhead::share`] can be.
+    #[must_use]
+    pub fn least_share(&self) -> f64 {
+        let sampled = self.sampled_ns.as_f64();
+        let without = self.without_ns.as_f64() + sampled;
+        if self.without_ns.0 == 0 { 0.0 } else { (self.inside_ns().as_f64() - sampled) / without }
     }
 }
 
@@ -98,6 +109,7 @@ pub(crate) fn of_images(
     Overhead {
         without_ns: Ns(cpu_ns.saturating_sub(inside_ns)),
         calls_ns: Ns(calls_ns.saturating_add(more_ns)),
+        sampled_ns: Ns(more_ns),
         beside_calls_ns: Ns(start_ns.saturating_add(later_ns)),
         watching_ns: Ns(watching_ns),
         companion_ns: Ns(companion_ns),

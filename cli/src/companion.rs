@@ -87,7 +87,8 @@ fn is_locked(session: &File) -> bool {
     }
 }
 
-/// Whether the process may still run: no end was seen, and its number is in use.
+/// Whether the process still runs: no end was seen, and it is there. (One of another namespace of process numbers is not
+/// found; then this waits until the companion has looked once more.)
 fn is_alive(header: &Header) -> bool {
-    header.end_kind == END_NONE && Path::new("/proc").join(header.pid.to_string()).exists()
+    header.end_kind == END_NONE && chase_analyzer::is_running(header)
 }

@@ -274,3 +274,24 @@ fn programs_without_the_hook_are_told() {
     assert!(line.contains("of 3 programs that ran without the hook"), "{missing}");
     assert!(line.ends_with(": true, sh"), "{missing}");
 }
+
+/// In a namespace of process ids, the number in a recording is another process's here: who was killed there has ended all the same, and the
+/// summary waits for what the companion still writes of it.
+#[test]
+fn the_summary_has_who_was_killed_in_a_namespace() {
+    let what = "the_summary_has_who_was_killed_in_a_namespace";
+    if companion(what).is_none() || need::tool(what, "unshare").is_none() {
+        return;
+    }
+    let place = TempDir::new().expect("a scratch directory");
+    for number in 0..3 {
+        let output = format!("run{number}");
+        let mut command = record(place.path(), &["-o", &output]);
+        let killed = "(seq 30000 | sort > /dev/null; kill -9 $BASHPID); exit 3";
+        command.args(["unshare", "-pf", "--mount-proc", "bash", "-c", killed]);
+        let outcome = command.output().expect("runs");
+        let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
+        assert_eq!(outcome.status.code(), Some(3), "{said}");
+        assert!(said.contains(", companion ") && !said.contains("no samples"), "{said}");
+    }
+}

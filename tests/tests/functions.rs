@@ -342,6 +342,20 @@ fn threads_of_portable_runtimes() {
     }
 }
 
+/// A browser wraps `pthread_create` for all its libraries.
+#[test]
+fn threads_of_a_runtime_that_the_program_creates_for_it() {
+    if need::file("NSPR", &["/usr/include/nspr/nspr.h"]).is_none() {
+        return;
+    }
+    let flags = "-DWRAPS -I/usr/include/nspr -lnspr4 -ldl";
+    let found =
+        functions(&Trial::new(Build::program("nspr.c").flags(flags).without_libtrap().build()));
+    let mut found: Vec<_> = found.iter().map(|f| (&*f.name, &*f.kind)).collect();
+    found.sort_unstable();
+    assert_eq!(found, [("listener", "NSPR"), ("worker", "NSPR")]);
+}
+
 #[test]
 fn java_threads() {
     let (Some(javac), Some(java)) = (need::tool("java", "javac"), need::tool("java", "java"))

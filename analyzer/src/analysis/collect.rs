@@ -213,13 +213,15 @@ impl Collector {
             None => Vec::new(),
         };
         let ns_per_tick = scene.scale.ns_per_tick;
+        // A value from when the thread last asked doesn't include what came after.
+        let final_cpu_ns = if record.cpu_is_final == 1 { record.cpu_ns } else { 0 };
+        let scheduler = scene.scheduler.as_ref();
+        let off_cpu_ticks = scheduler
+            .map(|it| it.off_cpu_ticks(scene.image, record, &references, final_cpu_ns))
+            .unwrap_or_default();
         let lacking = |at: usize, of: &Cost| {
             let reference = *references.get(at)?;
-            let missing = scene.scheduler.as_ref()?.missing(
-                reference,
-                record.tid,
-                of.sampling(ns_per_tick),
-            )?;
+            let missing = scheduler?.missing(reference, record.tid, of.sampling(ns_per_tick))?;
             Some((missing.ns / ns_per_tick, missing.variance / (ns_per_tick * ns_per_tick)))
         };
         let each = |context: &Context<'_>, histogram: &Histogram| {
@@ -241,11 +243,9 @@ impl Collector {
             }
             class
         };
-        let mut costs = costs::of_thread(scene.image, thread, each, &lacking);
+        let mut costs = costs::of_thread(scene.image, thread, each, &lacking, &off_cpu_ticks);
         take_out_tracing(scene, thread, &mut costs);
         let lifetime_ns = (costs.end.0 - costs.start.0) as f64 * scene.scale.ns_per_tick;
-        // A value from when the thread last asked doesn't include what came after.
-        let final_cpu_ns = if record.cpu_is_final == 1 { record.cpu_ns } else { 0 };
         let mut off_cpu = self.off_cpu(scene, thread, &costs.contexts, &imports);
         let mut application_off_cpu = match &mut scene.scheduler {
             None => OffCpu { measured: Measured::NOTHING, ..OffCpu::default() },

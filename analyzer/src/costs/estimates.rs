@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::{Cost, Lacking};
+use super::{Cost, Lacking, OffCpuTicks};
 use crate::evidence::NORMAL_95;
 use crate::uncertainty::Uncertainty;
 use crate::walk::NOBODY;
@@ -65,7 +65,10 @@ struct Uncertain {
 /// each in proportion to its variance, which is the least-squares solution for estimates with a known sum. (The cost
 /// of samples is not part of the estimates: it is subtracted as far as there is room.) Nor is a call shorter than what it has certainly
 /// called.
-pub(super) fn bound(contexts: &mut [Cost], lifetime: f64) {
+///
+/// While a thread is off the CPU in calls without frames, this is measured as their caller's, and their estimates, which leave out
+/// samples that were interrupted, don't have it. So it is no time that they can have taken.
+pub(super) fn bound(contexts: &mut [Cost], lifetime: f64, off_cpu: &OffCpuTicks) {
     let place_of = |caller: u32| if caller == NOBODY { 0 } else { caller as usize + 1 };
     let least = raise(contexts);
     let room = |at: usize, context: &Cost| (context.measured - least[at]).max(0.0);
@@ -74,9 +77,10 @@ pub(super) fn bound(contexts: &mut [Cost], lifetime: f64) {
     let mut inside = vec![0.0; contexts.len() + 1];
     let mut outside = vec![0.0; contexts.len() + 1];
     let mut estimates: Vec<Vec<usize>> = vec![Vec::new(); contexts.len() + 1];
-    inside[0] = lifetime;
+    inside[0] = lifetime - off_cpu.in_own_code;
     for (at, context) in contexts.iter().enumerate() {
-        inside[place_of(context.scope)] += duration(context);
+        let off_cpu = off_cpu.in_contexts.get(at).copied().unwrap_or(0.0).min(duration(context));
+        inside[place_of(context.scope)] += duration(context) - off_cpu;
         let caller = place_of(context.caller);
         outside[caller] += duration(context);
         let folds = context.scope as usize != at && !context.framed;

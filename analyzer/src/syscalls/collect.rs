@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use chase_recorder::layout::OWN_CONTEXT_REF;
+use chase_recorder::layout::{OWN_CONTEXT_REF, ThreadRecord};
 use chase_recorder::reader::Thread;
 use chase_recorder::syscalls::{
     NO_SYSCALL, STATE_COMPLETE, STOPPED, SyscallsHeader, WAIT_PREEMPTED, WAIT_VOLUNTARY,
@@ -11,6 +11,7 @@ use chase_recorder::syscalls::{
 
 use super::names::is_for_memory_map;
 use super::sums::SyscallSums;
+use crate::costs::OffCpuTicks;
 use crate::image::Image;
 use crate::off_cpu::{Measured, Missing, OffCpu, Sampling, Spells, WaitSource};
 use crate::walk::NOBODY;
@@ -118,6 +119,34 @@ impl Scheduler {
     /// Returns what the estimated time of calls lacks of the time that thread `tid` was off the CPU in a context.
     pub(crate) fn missing(&self, reference: u32, tid: u32, sampling: Sampling) -> Option<Missing> {
         Some(self.spells.get(&(reference, tid))?.missing(sampling))
+    }
+
+    /// Returns how long a thread, which ran for `cpu_ns` if that is not 0, was off the CPU in each of the contexts with these
+    /// references, as far as the scheduler was observed.
+    pub(crate) fn off_cpu_ticks(
+        &self,
+        image: &Image,
+        thread: &ThreadRecord,
+        references: &[u32],
+        cpu_ns: u64,
+    ) -> OffCpuTicks {
+        let cpu_ns = if cpu_ns > 0 { cpu_ns } else { self.ran_ns(thread.tid) };
+        if self.spells.is_empty() || cpu_ns == 0 {
+            return OffCpuTicks::default();
+        }
+        let ns_per_tick = image.clock.ns_per_tick();
+        let (start, end) = image.lifetime(thread);
+        let lifetime_ns = (end.0 - start.0) as f64 * ns_per_tick;
+        let ns = |reference: u32| {
+            let off_cpu = self.waits.get(&(reference, thread.tid));
+            off_cpu.map_or(0.0, |it| it.wait_ns + it.preempted_ns.unwrap_or(0.0))
+        };
+        let in_contexts: Vec<f64> = references.iter().map(|&reference| ns(reference)).collect();
+        // Some of what was measured outside of calls may be before the thread's beginning, or after its end.
+        let room_ns = lifetime_ns - cpu_ns as f64 - in_contexts.iter().sum::<f64>();
+        let in_own_code = ns(thread.root_ref).min(room_ns).max(0.0) / ns_per_tick;
+        let in_contexts = in_contexts.iter().map(|ns| ns / ns_per_tick).collect();
+        OffCpuTicks { in_contexts, in_own_code }
     }
 
     /// Returns how long the threads with this id ran, as far as the scheduler was observed; 0 if it was not.

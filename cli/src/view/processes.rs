@@ -28,13 +28,22 @@ pub(super) struct Cost {
     pub(super) companion: Option<String>,
 }
 
+/// The least and the most that the overhead can be are both told where it is such a part of the time without, and the one is so
+/// many times the other.
+const MUCH: f64 = 0.2;
+const DIFFERENT: f64 = 1.25;
+
 impl Cost {
     pub(super) fn new(analysis: &Analysis) -> Self {
         let overhead = &analysis.overhead;
         let inside_ns = elapsed(overhead.inside_ns().0);
+        let (least, most) = (overhead.least_share(), overhead.share());
         let inside = match overhead.without_ns.0 {
             0 => inside_ns,
-            _ => format!("{} ({inside_ns})", percent(overhead.share())),
+            _ if most > MUCH && most > DIFFERENT * least => {
+                format!("{} to {} ({inside_ns} at most)", percent(least), percent(most))
+            }
+            _ => format!("{} ({inside_ns})", percent(most)),
         };
         let companion_ns = Some(overhead.companion_ns.0).filter(|ns| *ns > 0);
         Self { inside, companion: companion_ns.map(elapsed) }

@@ -56,6 +56,21 @@ impl Symbolizer {
         }
     }
 
+    /// What a thread runs whose routine was given a runtime's start routine and the argument for that: a program may wrap
+    /// `pthread_create` for all of its libraries.
+    pub(super) fn passed_on(&self, start: &ThreadStart<'_>) -> Option<ThreadFunction> {
+        let first = *start.words.first()?;
+        let (object, svma) = first.file?;
+        if start.is_found || !is_runtime(object) || self.function_start(object, svma) != Some(svma)
+        {
+            return None;
+        }
+        let words = start.inner_words.clone();
+        let passed =
+            ThreadStart { routine: Some(first), words, inner_words: Vec::new(), ..start.clone() };
+        self.thread_function(&passed).filter(|function| !function.is_of_runtime())
+    }
+
     /// The function that begins at `word`, unless it is a runtime's.
     fn named_function(&self, word: &Word<'_>) -> Option<ThreadFunction> {
         let (object, svma) = word.file.filter(|(object, _)| !is_runtime(object))?;
@@ -76,6 +91,18 @@ impl Symbolizer {
 
 /// The class in the name of its type information. What merely looks like a table has no such name.
 fn class_in(name: &str) -> Option<&str> {
-    let inside = |prefix| name.strip_prefix(prefix)?.strip_suffix(")}");
-    inside("{typeinfo name(").or_else(|| inside("{typeinfo("))
+    name.strip_prefix("typeinfo name for ").or_else(|| name.strip_prefix("typeinfo for "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::class_in;
+    use crate::demangle;
+
+    #[test]
+    fn classes_by_their_type_information() {
+        assert_eq!(class_in(&demangle("_ZTS8Compress")), Some("Compress"));
+        assert_eq!(class_in(&demangle("_ZTIN3app4SendE")), Some("app::Send"));
+        assert_eq!(class_in(&demangle("_ZTShello")), None);
+    }
 }
