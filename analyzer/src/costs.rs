@@ -186,7 +186,8 @@ pub(crate) fn of_thread(
     }
 
     estimates::fill_in(&mut contexts, &mut application, &mut application_uncertainty);
-    estimates::limit_errors(&mut contexts, &mut application_uncertainty, (end.0 - start.0) as f64);
+    let most = ((end.0 - start.0) as f64 - off_cpu.in_own_code).max(0.0);
+    estimates::limit_errors(&mut contexts, &mut application_uncertainty, most);
     let mut overlap = clamp(&mut application, &mut application_cost);
     let mut own_cost = application_cost;
     for at in (0..contexts.len()).rev() {

@@ -187,6 +187,29 @@ fn what_it_waited_for_before_it_began_is_none_of_its_time() {
     assert_eq!(own, [Some(Ns(MS)), Some(Ns(2 * MS))]);
 }
 
+/// Calls that get no frames are off the CPU in the context of their caller. Estimates leave that out, so they can't have taken that time.
+#[test]
+fn estimates_have_no_time_of_others() {
+    let mut process = Process::new();
+    process.builder.header.timing = TIMING_ADAPTIVE;
+    let (_, inner) = process.slots();
+    let mut thread = process.builder.timeline(process.main);
+    for _ in 0..100 {
+        thread.block(inner, 30, 300);
+    }
+    thread.work(100_000).end();
+    let record = process.builder.thread_mut(process.main);
+    (record.cpu_ns, record.cpu_is_final) = (400_000, 1);
+    let own_code = process.builder.context_refs()[0][0];
+    let mut seen = SyscallsBuilder::new(1000);
+    seen.wait(own_code, 1000, WAIT_PREEMPTED, 4, 600_000).on_cpu(1000, 400_000);
+    let analysis = with_companion(&process, &seen);
+    assert_eq!(api(&analysis, "inner").measures.self_ns, Ns(400_000));
+    let totals = &analysis.totals;
+    let others = totals.unattributed_ns.0 + totals.application_preempted_ns.expect("known").0;
+    assert_eq!((others, totals.overlap_ns), (600_000, Ns(0)));
+}
+
 /// Without a companion, threads only know that they were preempted somewhere since their last long call: in their own
 /// code, or in calls that nobody timed.
 #[test]

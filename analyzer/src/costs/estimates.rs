@@ -170,10 +170,10 @@ fn raise(contexts: &mut [Cost]) -> Vec<f64> {
     least
 }
 
-/// Bounds errors: neither an estimate nor the remaining time can be wrong by more than both together.
-pub(super) fn limit_errors(contexts: &mut [Cost], application: &mut Uncertainty, lifetime: f64) {
+/// Bounds errors: neither an estimate nor the remaining time can be wrong by more than both together, `time`.
+pub(super) fn limit_errors(contexts: &mut [Cost], application: &mut Uncertainty, time: f64) {
     let limit = |uncertainty: &mut Uncertainty| {
-        let most = lifetime / NORMAL_95;
+        let most = time / NORMAL_95;
         uncertainty.clock = uncertainty.clock.clamp(-most, most);
         let variance = uncertainty.variance + uncertainty.common * uncertainty.common;
         if variance > most * most {

@@ -201,10 +201,11 @@ fn wait_ns(row: &ThreadRow) -> Ns {
     Ns(row.measures.wait_ns.0.saturating_add(own.0))
 }
 
-/// For how long it could have run while others did, likewise.
+/// For how long it could have run while others did, likewise; also during calls that were not timed.
 fn preempted_ns(row: &ThreadRow) -> Option<Ns> {
-    let own = row.application_preempted_ns.unwrap_or_default();
-    row.measures.preempted_ns.map(|ns| Ns(ns.0.saturating_add(own.0)))
+    let own =
+        row.application_preempted_ns.unwrap_or_default().0.saturating_add(row.unattributed_ns.0);
+    row.measures.preempted_ns.map(|ns| Ns(ns.0.saturating_add(own)))
 }
 
 /// A thread without a name has its number.
