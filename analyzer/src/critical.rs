@@ -5,6 +5,9 @@
 //! thread that created it. A wait that no thread of the run ended (for time, a disk, another machine) is itself part
 //! of the path. So the parts adjoin without gaps, and together are as long as the run.
 //!
+//! Of a thread that does the same again and again until it is told to end (see [`until`]), only what it does after that is on the path:
+//! all before takes as long as what the one that tells it did, where the path continues.
+//!
 //! Waits shorter than [`LONG_WAIT_NS`](chase_recorder::syscalls::LONG_WAIT_NS) are not recorded individually; they
 //! count as time in which the thread ran. What it ran is told apart by samples, or by its calls (see [`Runs`]).
 
@@ -29,6 +32,7 @@ use crate::timed_samples::timed_samples;
 pub use pieces::Pieces;
 use running::Ran;
 pub use running::Runs;
+use until::until;
 pub(crate) use what_if::replay_without;
 pub use what_if::{WhatIf, Without, what_if};
 
@@ -101,7 +105,7 @@ pub fn critical_path(
 ) -> Option<CriticalPath> {
     let (threads, lost) = recorded_waits(images, analysis, groups, naming)?;
     let last = last_thread(analysis)?;
-    let mut steps = walk(analysis, threads, last, analysis.span_ns.0);
+    let mut steps = walk(analysis, groups, threads, last);
     let (from, to) = window.unwrap_or((Ns(0), analysis.span_ns));
     let to = to.min(analysis.span_ns);
     for step in &mut steps {
@@ -180,12 +184,14 @@ impl Creators {
 
 fn walk(
     analysis: &Analysis,
+    groups: &Groups,
     mut threads: Vec<Vec<LongWait>>,
     last: u32,
-    end: u64,
 ) -> Vec<PathStep> {
     let creators = Creators::new(analysis);
-    let (mut thread, mut now) = (last, end);
+    let waits: Vec<_> = threads.iter().map(|waits| &**waits).collect();
+    let mut until = until(analysis, groups, &waits, &creators);
+    let (mut thread, mut now) = (last, analysis.span_ns.0);
     let mut steps = Vec::new();
     let mut visited = std::collections::HashSet::new();
     while now > 0 {
@@ -195,12 +201,21 @@ fn walk(
             }
         };
         let row = &analysis.threads[thread as usize];
+        let told = until[thread as usize].filter(|&(_, since)| since <= now);
+        let since = told.map_or(0, |(_, since)| since);
         // Each wait is passed only once, so the loop ends.
         let own = &mut threads[thread as usize];
         while own.last().is_some_and(|interval| interval.begin_ns >= now) {
             own.pop();
         }
-        let Some(interval) = own.pop() else {
+        let Some(interval) = own.pop_if(|interval| interval.end_ns > since) else {
+            // Each thread is told to end only once.
+            if let Some((by, since)) = told {
+                until[thread as usize] = None;
+                step(since, now, Doing::Running);
+                (thread, now) = (by, since);
+                continue;
+            }
             let start = row.start_ns.0.min(now);
             // Each thread begins only once.
             match creators.creator_of(analysis, thread).filter(|_| visited.insert(thread)) {
@@ -215,18 +230,17 @@ fn walk(
             }
             continue;
         };
-        let waited_to = interval.end_ns.min(now);
+        let (begin, waited_to) = (interval.begin_ns.max(since), interval.end_ns.min(now));
         step(waited_to, now, Doing::Running);
-        let woken =
-            interval.woken_ns.filter(|woken| (interval.begin_ns..=waited_to).contains(woken));
+        let woken = interval.woken_ns.filter(|woken| (begin..=waited_to).contains(woken));
         match (interval.waker, woken) {
             (Some(waker), Some(woken)) => {
                 step(woken, waited_to, Doing::Woken);
                 (thread, now) = (waker, woken);
             }
             _ => {
-                step(interval.begin_ns, waited_to, Doing::Waiting(interval.wait));
-                now = interval.begin_ns;
+                step(begin, waited_to, Doing::Waiting(interval.wait));
+                now = begin;
             }
         }
     }

@@ -131,7 +131,8 @@ pub fn findings(
 ) -> Vec<Finding> {
     let evidence = Evidence { analysis, groups, tails, watched };
     let explained = calls::Explained::new(&evidence);
-    let mut found = calls::first(&evidence, &explained);
+    let loading = system::loading(&evidence);
+    let mut found = calls::first(&evidence, &explained, loading.as_ref());
     found.extend(calls::rare(&evidence, &explained));
     found.extend(calls::tiny(&evidence, &explained));
     for group in (0..).zip(&groups.rows) {
@@ -162,7 +163,7 @@ pub fn findings(
     found.extend(syncs::syncing(&evidence));
     found.extend(syncs::synchronous_writes(&evidence));
     found.extend(system::name_resolution(&evidence));
-    found.extend(system::loading(&evidence));
+    found.extend(loading);
     found.extend(starts::slow_libraries(&evidence));
     found.extend(system::mapping_churn(&evidence));
     found.extend(machine::few_processors(&evidence));

@@ -108,6 +108,34 @@ fn a_slow_first_call_is_that_of_the_slow_call_inside() {
     assert!(first_ns.0.abs_diff(tail.max_ns.0) <= 1, "{first_ns:?} and {:?}", tail.max_ns);
 }
 
+/// A first call takes 80 ms, so many of them in 20 calls of `dlopen`: what is found.
+fn found_of_first_call(loading_ms: u64) -> Vec<&'static str> {
+    let mut pool = Pool::new();
+    let main = pool.process.main;
+    let (liba, libb) = (pool.process.liba, pool.process.libb);
+    let load = pool.process.builder.slot(liba, Some(libb), "dlopen");
+    let mut timeline = pool.process.builder.timeline(main);
+    timeline.enter(pool.work).calls(load, 20, loading_ms * MS / 20);
+    timeline.work((80 - loading_ms) * MS).leave();
+    for _ in 0..1_000 {
+        timeline.enter(pool.work).work(100 * US).leave();
+    }
+    let found = pool.finish().findings.into_iter().map(|finding| match finding.kind {
+        FindingKind::SlowFirstCall { .. } => "first call",
+        FindingKind::SlowLoading { .. } => "loading",
+        other => panic!("{other:?}"),
+    });
+    found.collect()
+}
+
+#[test]
+fn a_first_call_that_is_slow_since_it_loads_libraries_is_told_once() {
+    assert_eq!(found_of_first_call(60), ["loading"]);
+    assert_eq!(found_of_first_call(20), ["first call", "loading"]);
+    // That is too little to be told.
+    assert_eq!(found_of_first_call(5), ["first call"]);
+}
+
 #[test]
 fn a_slow_first_call_of_one_thread_makes_it_no_slow_thread() {
     let mut pool = Pool::new();

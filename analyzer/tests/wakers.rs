@@ -4,9 +4,9 @@ mod pool;
 mod process;
 
 use chase_analyzer::recorder::builder::{Builder, SyscallsBuilder};
-use chase_analyzer::recorder::layout::END_EXIT;
+use chase_analyzer::recorder::layout::{END_EXEC, END_EXIT};
 use chase_analyzer::recorder::reader::{Recording, SyscallsFile};
-use chase_analyzer::recorder::syscalls::{BlockedRow, CauseRow, WAKER_THREAD};
+use chase_analyzer::recorder::syscalls::{BlockedRow, CauseRow, WAKER_PROCESS, WAKER_THREAD};
 use chase_analyzer::{
     Analysis, Doing, Groups, Image, PartyKind, Purpose, Selection, Unnamed, critical_path,
 };
@@ -14,6 +14,7 @@ use pool::{MS, Outcome, Pool};
 
 const VFORK: u32 = 58;
 const READ: u32 = 0;
+const WAIT4: u32 = 61;
 
 /// A run of two threads, the first of which is the main thread. The second waits, in this system call, until a thread `waker` ends
 /// that, of the process `waker_pid` that began at that time.
@@ -103,12 +104,20 @@ fn waited_on_the_path(began: u64) -> Vec<(u64, u64)> {
     });
     let [begin_ns, woken_ns] = [20, 40].map(|at| began_ns + at * MS);
     seen.blocked(BlockedRow { cause: 0, tid: pid, begin_ns, woken_ns, end_ns: woken_ns });
+    waits_on_path(&[image(&builder, &seen)])
+}
+
+fn image(builder: &Builder, seen: &SyscallsBuilder) -> Image {
     let recording = Recording::parse(builder.build()).expect("a recording");
     let file = SyscallsFile::parse(seen.build()).expect("a file");
-    let images = [Image::of("app.1000.chase".into(), recording).with_syscalls(Some(file))];
-    let analysis = Analysis::new(&images, Selection::All);
+    Image::of("app.1000.chase".into(), recording).with_syscalls(Some(file))
+}
+
+/// The steps of the critical path in which its thread waits, in ms.
+fn waits_on_path(images: &[Image]) -> Vec<(u64, u64)> {
+    let analysis = Analysis::new(images, Selection::All);
     let groups = Groups::new(&analysis, &Unnamed);
-    let path = critical_path(&images, &analysis, &groups, &Unnamed, None).expect("a path");
+    let path = critical_path(images, &analysis, &groups, &Unnamed, None).expect("a path");
     let waits = path.steps.iter().filter(|step| matches!(step.doing, Doing::Waiting(_)));
     waits.map(|step| (step.begin_ns.0 / MS, step.end_ns.0 / MS)).collect()
 }
@@ -117,4 +126,40 @@ fn waited_on_the_path(began: u64) -> Vec<(u64, u64)> {
 fn who_ends_a_wait_before_it_is_recorded_is_not_where_the_path_leads() {
     assert_eq!(waited_on_the_path(50), [(20, 40)]);
     assert_eq!(waited_on_the_path(10), []);
+}
+
+/// The main thread waits for the end of a child from 5 ms on, until 90 ms. The child's recording ends like this after 10 ms.
+fn waited_for_child(ending: u32) -> Vec<(u64, u64)> {
+    let process = |pid: u32, lives: u64, ending: u32| {
+        let mut builder = Builder::new();
+        builder.executable("/usr/bin/app");
+        builder.header.pid = pid;
+        let main = builder.thread("app");
+        builder.thread_mut(main).tid = pid;
+        builder.timeline(main).work(lives * MS).end();
+        builder.end(ending, 0);
+        builder
+    };
+    let mut seen = SyscallsBuilder::new(1_000);
+    seen.cause(CauseRow {
+        tid: 1_000,
+        number: WAIT4,
+        waker_kind: WAKER_PROCESS,
+        waker_pid: 1_001,
+        waits: 1,
+        total_ns: 85 * MS,
+        ..bytemuck::Zeroable::zeroed()
+    });
+    let [begin_ns, woken_ns] = [5, 90].map(|at| seen.header.began_ns + at * MS);
+    seen.blocked(BlockedRow { cause: 0, tid: 1_000, begin_ns, woken_ns, end_ns: woken_ns });
+    let parent = image(&process(1_000, 100, END_EXIT), &seen);
+    let child = image(&process(1_001, 10, ending), &SyscallsBuilder::new(1_001));
+    waits_on_path(&[parent, child])
+}
+
+/// What a process was before it was replaced by a program that is not recorded had all its time on the path.
+#[test]
+fn a_program_that_is_not_recorded_is_not_the_one_that_it_replaced() {
+    assert_eq!(waited_for_child(END_EXEC), [(5, 90)]);
+    assert_eq!(waited_for_child(END_EXIT), []);
 }

@@ -7,7 +7,8 @@ use chase_analyzer::recorder::builder::ThreadId;
 use chase_analyzer::recorder::layout::END_EXIT;
 use chase_analyzer::recorder::reader::SyscallsFile;
 use chase_analyzer::{
-    Analysis, Doing, Groups, Ns, PathWait, Selection, Unnamed, WhatIf, Without, what_if,
+    Analysis, Doing, Groups, Image, Ns, PathWait, Selection, Unnamed, WhatIf, Without,
+    critical_path, what_if,
 };
 use process::Process;
 use waits::{MS, Wait};
@@ -42,10 +43,14 @@ impl Convoy {
         Self { process, first, last, waits }
     }
 
-    fn without(&self, wait: &dyn Fn(&PathWait) -> bool, time: &dyn Fn(u32) -> Ns) -> WhatIf {
+    fn image(&self) -> Image {
         let seen = waits::seen(self.process.builder.header.pid, &self.waits, |_| 0);
         let file = SyscallsFile::parse(seen.build()).unwrap();
-        let images = [self.process.image().with_syscalls(Some(file))];
+        self.process.image().with_syscalls(Some(file))
+    }
+
+    fn without(&self, wait: &dyn Fn(&PathWait) -> bool, time: &dyn Fn(u32) -> Ns) -> WhatIf {
+        let images = [self.image()];
         let analysis = Analysis::new(&images, Selection::All);
         let groups = Groups::new(&analysis, &Unnamed);
         let without = Without { wait, time, thread: &|_| false };
@@ -180,10 +185,21 @@ fn who_gets_something_from_the_others_or_ends_long_after_them_has_its_own_to_do(
     assert!(is_about(convoy.without(&lock, NOTHING).at_least_ns, 24.5));
 }
 
+const ROUNDS: u64 = 30;
+
 /// The first thread waits for a lock that another one has for 5 of each 10 ms until 300 ms, works for as long, and waits for the other one's end then,
 /// which comes after so many more of its rounds.
 fn stopped_after(rounds: u64) -> WhatIf {
-    const ROUNDS: u64 = 30;
+    let images = [stopping(rounds, true)];
+    let analysis = Analysis::new(&images, Selection::All);
+    let groups = Groups::new(&analysis, &Unnamed);
+    let lock = |wait: &PathWait| wait.purpose.is_lock();
+    let without = Without { wait: &lock, time: NOTHING, thread: &|_| false };
+    what_if(&images, &analysis, &groups, &Unnamed, &without).expect("waits")
+}
+
+/// Its image, also without the lock.
+fn stopping(rounds: u64, has_lock: bool) -> Image {
     let mut process = Process::new();
     let main = process.main;
     let end = 10 * (ROUNDS + rounds);
@@ -197,7 +213,7 @@ fn stopped_after(rounds: u64) -> WhatIf {
     let mut waits = Vec::new();
     for from in (0..ROUNDS + rounds).map(|round| 10 * round) {
         waits.push(Wait { of: other, from, to: from + 5, ended_by: None, is_lock: false });
-        if from < 10 * ROUNDS {
+        if has_lock && from < 10 * ROUNDS {
             let ended_by = Some(other);
             waits.push(Wait { of: main, from, to: from + 5, ended_by, is_lock: true });
         }
@@ -214,12 +230,39 @@ fn stopped_after(rounds: u64) -> WhatIf {
             |wait| if is_join(wait) { last } else { 0 },
         );
     let file = SyscallsFile::parse(seen.build()).unwrap();
-    let images = [process.image().with_syscalls(Some(file))];
+    process.image().with_syscalls(Some(file))
+}
+
+/// Which thread runs or waits for how many ms on the critical path, from its end back; but for less than one.
+fn path_of(image: Image) -> Vec<(u32, bool, u64)> {
+    let images = [image];
     let analysis = Analysis::new(&images, Selection::All);
     let groups = Groups::new(&analysis, &Unnamed);
-    let lock = |wait: &PathWait| wait.purpose.is_lock();
-    let without = Without { wait: &lock, time: NOTHING, thread: &|_| false };
-    what_if(&images, &analysis, &groups, &Unnamed, &without).expect("waits")
+    let path = critical_path(&images, &analysis, &groups, &Unnamed, None).expect("a path");
+    let steps = path.steps.iter();
+    let steps = steps.map(|step| {
+        let waits = matches!(step.doing, Doing::Waiting(_));
+        (step.thread, waits, (step.end_ns.0 - step.begin_ns.0 + MS / 4) / MS)
+    });
+    steps.filter(|&(.., ms)| ms > 0).collect()
+}
+
+#[test]
+fn a_thread_that_is_told_to_end_is_on_the_path_only_after_that() {
+    let ticks = [(1, false, 5), (1, true, 5)];
+    let expected = [&ticks[..], &ticks, &[(0, false, 10 * ROUNDS)]].concat();
+    assert_eq!(path_of(stopping(2, false)), expected);
+    // It does more than that on its own.
+    assert_eq!(path_of(stopping(3, false)).len() as u64, 2 * (ROUNDS + 3));
+}
+
+#[test]
+fn a_wait_is_on_the_path_only_after_its_thread_was_told_to_end() {
+    let (mut convoy, ticker) = with_ticker();
+    convoy.process.builder.timeline(ticker).work(MS).end();
+    convoy.waits.push(Wait { of: ticker, from: 19, to: 21, ended_by: None, is_lock: false });
+    let path = path_of(convoy.image());
+    assert_eq!(path[..2], [(ticker.0, true, 1), (convoy.last.0, false, 10)], "{path:?}");
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::address_map::AddressMap;
 use crate::analysis::Analysis;
 use crate::common_time::CommonTime;
 use crate::groups::Groups;
-use crate::image::Image;
+use crate::image::{Ending, Image};
 use crate::overhead;
 use crate::rows::ObjectRow;
 use crate::run_start::start;
@@ -250,10 +250,12 @@ impl<'a> Run<'a> {
                 None => ((PartyKind::Process, None, None, None, name, None), None),
             },
             // A process that is ending is not watched any more when it wakes those that wait for its end: its first
-            // thread stands for it.
+            // thread stands for it. After an exec, a program that is not recorded has its place.
             WAKER_PROCESS => match self.by_pid.get(&row.waker_pid) {
-                Some(&at) => self.thread(at, 0, row.waker_pid, 0),
-                None => ((PartyKind::Process, None, None, None, name, None), None),
+                Some(&at) if self.analysis.processes[at].ending != Ending::Exec => {
+                    self.thread(at, 0, row.waker_pid, 0)
+                }
+                _ => ((PartyKind::Process, None, None, None, name, None), None),
             },
             WAKER_KERNEL => (nobody(PartyKind::Kernel), None),
             WAKER_INTERRUPT => (nobody(PartyKind::Interrupt), None),

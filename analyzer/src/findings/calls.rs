@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::system::is_loader;
 use super::{Evidence, Finding, FindingKind, Inside, sites};
 use crate::causes::{PartyKind, Purpose};
 use crate::clock::Ns;
@@ -300,7 +301,12 @@ impl Shares {
 }
 
 /// Finds slow first calls.
-pub(super) fn first(evidence: &Evidence<'_>, explained: &Explained) -> Vec<Finding> {
+/// Those that take so long since they load libraries are told by `loading`, if that is a finding.
+pub(super) fn first(
+    evidence: &Evidence<'_>,
+    explained: &Explained,
+    loading: Option<&Finding>,
+) -> Vec<Finding> {
     let mut by_api: BTreeMap<(u32, u32), (Shares, Vec<&FirstCall>)> = BTreeMap::new();
     for call in &explained.firsts {
         let (shares, calls) = by_api.entry((call.group, call.api)).or_default();
@@ -310,6 +316,10 @@ pub(super) fn first(evidence: &Evidence<'_>, explained: &Explained) -> Vec<Findi
     let finding = |((group, api), (shares, calls)): (_, (Shares, Vec<&FirstCall>))| {
         let (threads, saves_ns) = shares.named();
         let longest = calls.iter().max_by(|a, b| a.first_ns.total_cmp(&b.first_ns))?;
+        let is_told = loading.is_some_and(|loading| loading.threads.contains(&longest.thread));
+        if is_told && loading_ns(evidence, longest) >= EXPLAINS * longest.excess_ns() {
+            return None;
+        }
         let kind = FindingKind::SlowFirstCall {
             first_ns: Ns::from_f64(longest.first_ns),
             median_ns: Ns::from_f64(longest.median_ns),
@@ -326,8 +336,8 @@ pub(super) fn first(evidence: &Evidence<'_>, explained: &Explained) -> Vec<Findi
     by_api.into_iter().filter_map(finding).collect()
 }
 
-/// Returns the innermost call inside of a slow first call that explains it and was made only about once.
-fn inside(evidence: &Evidence<'_>, call: &FirstCall) -> Option<Inside> {
+/// Returns the calls that were made inside of a first call and of those after it, and their time, by context.
+fn calls_inside(evidence: &Evidence<'_>, call: &FirstCall) -> BTreeMap<u32, (u64, Ns)> {
     let rows = &evidence.analysis.contexts;
     let depth = rows[call.context as usize].depth;
     // Rows are in depth-first order.
@@ -341,6 +351,29 @@ fn inside(evidence: &Evidence<'_>, call: &FirstCall) -> Option<Inside> {
             *total_ns = Ns(total_ns.0.saturating_add(part.total_ns.0));
         }
     }
+    of_rows
+}
+
+/// How long it loads libraries inside of a first call and of those after it.
+fn loading_ns(evidence: &Evidence<'_>, call: &FirstCall) -> f64 {
+    let rows = &evidence.analysis.contexts;
+    let loads = |row: &u32| is_loader(evidence, rows[*row as usize].api);
+    // (What is loaded may load more.)
+    let is_outermost = |row: &u32| {
+        let mut around = std::iter::successors(rows[*row as usize].parent, |parent| {
+            rows[*parent as usize].parent
+        });
+        !around.any(|parent| loads(&parent))
+    };
+    let calls = calls_inside(evidence, call).into_iter();
+    let loading = calls.filter(|(row, _)| loads(row) && is_outermost(row));
+    loading.map(|(_, (_, total_ns))| total_ns.as_f64()).sum()
+}
+
+/// Returns the innermost call inside of a slow first call that explains it and was made only about once.
+fn inside(evidence: &Evidence<'_>, call: &FirstCall) -> Option<Inside> {
+    let rows = &evidence.analysis.contexts;
+    let of_rows = calls_inside(evidence, call);
     let explains = |&(_, &(calls, total_ns)): &(&u32, &(u64, Ns))| {
         (1..=LEAST_CALLS).contains(&calls) && total_ns.as_f64() >= EXPLAINS * call.excess_ns()
     };

@@ -176,6 +176,11 @@ pub(super) fn name_resolution(evidence: &Evidence<'_>) -> Option<Finding> {
     Some(Finding { blame, ..finding })
 }
 
+/// Whether a function loads libraries.
+pub(super) fn is_loader(evidence: &Evidence<'_>, api: u32) -> bool {
+    LOADERS.contains(&symbol(evidence, Some(api)))
+}
+
 /// Finds libraries that take long to load while the program runs.
 pub(super) fn loading(evidence: &Evidence<'_>) -> Option<Finding> {
     let Calls { group, api, thread, saves_ns, calls, all_ns } = longest_in(evidence, LOADERS)?;
@@ -186,12 +191,10 @@ pub(super) fn loading(evidence: &Evidence<'_>) -> Option<Finding> {
     // loader's work.)
     let contexts = &evidence.analysis.contexts;
     let mut callers = BTreeMap::<u32, u64>::new();
-    let is_loader = |parent: Option<u32>| {
-        parent.is_some_and(|parent| {
-            LOADERS.contains(&symbol(evidence, Some(contexts[parent as usize].api)))
-        })
+    let is_inside = |parent: Option<u32>| {
+        parent.is_some_and(|parent| is_loader(evidence, contexts[parent as usize].api))
     };
-    for row in contexts.iter().filter(|row| is_loader(row.parent)) {
+    for row in contexts.iter().filter(|row| is_inside(row.parent)) {
         let sum = callers.entry(row.caller).or_default();
         *sum = sum.saturating_add(row.measures.total_ns.0);
     }

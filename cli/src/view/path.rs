@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chase_analyzer::{
     CauseRow, CodeAddress, CriticalPath, Doing, Ns, Party, PartyKind, PathPart, PathStep, PathWait,
-    Runs, critical_path,
+    ProcessRow, Runs, critical_path,
 };
 use serde_json::{Map, Value};
 
@@ -89,7 +89,8 @@ pub(super) fn mostly_waits(report: &Report) -> String {
         waits_at(report, wait),
         elapsed(ns.0),
         percent(of_run),
-        not_told(report, part.group, wait),
+        not_recorded(report, part.group, wait)
+            .unwrap_or_else(|| not_told(report, part.group, wait)),
         view_command(report, "path"),
     )
 }
@@ -100,19 +101,40 @@ fn are_ended_by_time(by_time_ns: f64, all_ns: f64) -> bool {
     by_time_ns > 0.0 && by_time_ns >= NEARLY_ALL * all_ns
 }
 
+/// Which process that was not recorded ended most of such waits.
+fn not_recorded(report: &Report, group: u32, wait: &PathWait) -> Option<String> {
+    let wakers = wakers(report, group, wait);
+    let all: f64 = wakers.iter().map(|waker| waker.wait_ns.as_f64()).sum();
+    let longest = wakers.into_iter().max_by_key(|waker| waker.wait_ns)?;
+    let name = &*longest.name;
+    let is_other = longest.kind == PartyKind::Process && !name.is_empty();
+    // (Of a process that was recorded, the waits may not have been.)
+    let is_known = |process: &ProcessRow| process.program.starts_with(name);
+    let is_other = is_other && !report.analysis.processes.iter().any(is_known);
+    (is_other && longest.wait_ns.as_f64() >= all / 2.0)
+        .then(|| format!(", for process {name}, which was not recorded"))
+}
+
+/// Who ended such waits.
+fn wakers<'r>(report: &'r Report, group: u32, wait: &PathWait) -> Vec<&'r Party> {
+    let place = |site: Option<CodeAddress>| site.map(|site| (site.object, site.svma));
+    let here = (group, wait.api, place(wait.site));
+    let is_here = |row: &&CauseRow| (row.group, row.api, place(row.site)) == here;
+    report.causes().iter().filter(is_here).flat_map(|row| &row.wakers).collect()
+}
+
 /// That a wait for others lasts until its limit of time, if nobody ends it earlier; and who waits for that.
 fn not_told(report: &Report, group: u32, wait: &PathWait) -> String {
     if !wait.purpose.is_handover() {
         return String::new();
     }
-    let place = |site: Option<CodeAddress>| site.map(|site| (site.object, site.svma));
-    let here = (group, wait.api, place(wait.site));
-    let is_here = |row: &&CauseRow| (row.group, row.api, place(row.site)) == here;
-    let wakers = || report.causes().iter().filter(is_here).flat_map(|row| &row.wakers);
-    let sum =
-        |wakers: &mut dyn Iterator<Item = &Party>| wakers.map(|w| w.wait_ns.as_f64()).sum::<f64>();
-    let over = sum(&mut wakers().filter(|waker| waker.kind == PartyKind::Time));
-    if !are_ended_by_time(over, sum(&mut wakers())) {
+    let wakers = wakers(report, group, wait);
+    let sum = |is_of: &dyn Fn(PartyKind) -> bool| -> f64 {
+        let of_kind = wakers.iter().filter(|waker| is_of(waker.kind));
+        of_kind.map(|waker| waker.wait_ns.as_f64()).sum()
+    };
+    let over = sum(&|kind| kind == PartyKind::Time);
+    if !are_ended_by_time(over, sum(&|_| true)) {
         return String::new();
     }
     let meanwhile = waiting_for(report.causes(), group).filter(|&(_, ns)| ns >= over / 2.0);
