@@ -24,6 +24,7 @@ mod event_loops;
 mod files;
 mod flows;
 mod holders;
+mod interpreter;
 mod joint;
 mod kinds;
 mod locks;

@@ -11,6 +11,7 @@
 mod awaited;
 mod fed;
 mod loops;
+mod servers;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -24,7 +25,7 @@ use crate::groups::Groups;
 use crate::image::Image;
 use crate::long_waits::{LongWait, OffCpuTimes};
 use crate::spans::{Span, common_ns, parts_of};
-use awaited::{Awaited, PoolKey, awaited, key_of};
+use awaited::{Awaited, AwaitedIn, PoolKey, awaited, key_of};
 use loops::is_of_loop;
 
 /// Shorter times alone come from handing work over.
@@ -142,7 +143,7 @@ struct Alone {
 enum Now {
     Gone,
     Parked,
-    /// It waits in its event loop.
+    /// It waits in its event loop, or while other threads of its process work.
     Elsewhere,
     Works,
 }
@@ -179,7 +180,8 @@ impl Pool<'_> {
             if (batch.shared_ns as f64) < SHARED * (batch.end - batch.begin) as f64 {
                 continue;
             }
-            all_ns += self.awaited_in((batch.begin, batch.end)).map(|(_, of)| ns(of)).sum::<u64>();
+            all_ns +=
+                self.awaited_in((batch.begin, batch.end)).map(|(_, part)| ns(part)).sum::<u64>();
             let mut held_up = self.held_up_ns(&batch);
             let had_part = batch.workers.len() as u64;
             let mut shared_before_last = None;
@@ -195,14 +197,17 @@ impl Pool<'_> {
                         (*held_up_ns).min(ns(span) - self.ran_more_ns(&batch, thread, span));
                 }
                 let (mut counted_ns, mut waited_ns) = (0, 0);
-                for (by, part) in self.awaited_in(span) {
+                // (Of threads that end with the batch, somebody waits for the last one.)
+                let awaited = self.awaited_in(span);
+                let awaited = awaited.filter(|(one, _)| !is_last || one.for_thread == thread);
+                for (AwaitedIn { by, .. }, part) in awaited {
                     let not_counted = ns(part).min(*held_up_ns);
                     *held_up_ns -= not_counted;
                     let left = ns(part) - not_counted;
                     if left > 0 {
                         counted_ns += left;
                         waited_ns += common_ns(&self.own_waits(thread), part).min(left);
-                        *waiting.entry(by).or_default() += left;
+                        *waiting.entry(*by).or_default() += left;
                         alone_spans.push((thread, part));
                     }
                 }
@@ -315,18 +320,24 @@ impl Pool<'_> {
             && lock_key(&wait.object, wait.process).is_none_or(|key| !self.locks.contains(&key))
     }
 
-    /// Returns the groups of the threads that wait for the pool in a span, and when they do.
-    fn awaited_in(&self, span: Span) -> impl Iterator<Item = (u32, Span)> {
-        parts_of(&self.awaited, |&(span, _)| span, span).map(|(&(_, by), part)| (by, part))
+    /// Returns who waits for the pool in a span, and when.
+    fn awaited_in(&self, span: Span) -> impl Iterator<Item = (&AwaitedIn, Span)> {
+        parts_of(&self.awaited, |one| one.span, span)
     }
 
     fn batches(&self) -> Vec<Batch> {
         let mut events: Vec<(u64, Now, u32)> = Vec::new();
+        let beside = self.beside();
+        let serves = |member: u32, wait: &LongWait| {
+            let others = beside.get(&member).map_or(&[][..], Vec::as_slice);
+            self.works_beside(others, (wait.begin_ns, woken(wait)))
+        };
         for &member in &self.members {
             let row = &self.analysis.threads[member as usize];
             let mut at = row.start_ns.0;
             for wait in &self.threads[member as usize].waits {
                 let now = match self.is_idle(&wait.wait) {
+                    true if serves(member, wait) => Now::Elsewhere,
                     true => Now::Parked,
                     false if is_of_loop(wait) => Now::Elsewhere,
                     false => continue,

@@ -29,7 +29,18 @@ struct Seen {
 }
 
 /// A process that lives for so many ms, all of it in a function; a fork if it is not the parent.
-fn image(pid: u32, (lives, ending): (u64, u32), function: &str, waits: &[Seen]) -> Image {
+fn image(pid: u32, life: (u64, u32), function: &str, waits: &[Seen]) -> Image {
+    image_beside(pid, life, function, waits, 0)
+}
+
+/// The same where another thread of the process works for so many ms.
+fn image_beside(
+    pid: u32,
+    (lives, ending): (u64, u32),
+    function: &str,
+    waits: &[Seen],
+    works: u64,
+) -> Image {
     let mut pool = Pool::new();
     let (app, liba) = (pool.process.app, pool.process.liba);
     let slot = pool.process.builder.slot(app, Some(liba), function);
@@ -37,6 +48,10 @@ fn image(pid: u32, (lives, ending): (u64, u32), function: &str, waits: &[Seen]) 
     pool.process.builder.header.pid = pid;
     pool.process.builder.thread_mut(main).tid = pid;
     pool.process.builder.timeline(main).call(slot, lives * MS).end();
+    if works > 0 {
+        let thread = pool.thread("server", 0x100);
+        pool.process.builder.timeline(thread).work(works * MS).end();
+    }
     pool.process.builder.end(ending, 0);
     if pid != PARENT {
         pool.process.builder.header.parent_pid = PARENT;
@@ -135,13 +150,18 @@ fn they_end_together_or_as_other_programs_or_nobody_waits() {
 
 /// A pool of three that live for as long as their parent: one works, the others have nothing to do from some time on.
 fn pooled(parked_from: u64, waits_in: u32, by: u32) -> Outcome {
+    pooled_beside(parked_from, waits_in, by, 0)
+}
+
+/// The same where another thread of each of the others works for so many ms.
+fn pooled_beside(parked_from: u64, waits_in: u32, by: u32, works: u64) -> Outcome {
     let waits = [Seen { from: 1, to: 199, number: waits_in, by: Some(by) }];
     let mut images = vec![image(PARENT, (200, END_EXIT), "read", &waits)];
     images.push(image(PARENT + 1, (200, END_EXIT), "work", &[]));
     for pid in [PARENT + 2, PARENT + 3] {
         let by = Some(PARENT);
         let parked = Seen { from: parked_from, to: 199, number: FUTEX, by };
-        images.push(image(pid, (200, END_EXIT), "sem_wait", &[parked]));
+        images.push(image_beside(pid, (200, END_EXIT), "sem_wait", &[parked], works));
     }
     outcome(images)
 }
@@ -172,6 +192,13 @@ fn all_of_a_pool_work_or_nobody_waits_for_them() {
     // The parent waits for somebody else.
     assert!(found(&pooled(50, READ, 7), is_uneven).is_none());
     assert!(found(&pooled(50, POLL, 7), is_uneven).is_none());
+}
+
+#[test]
+fn a_process_whose_other_threads_work_is_not_idle() {
+    assert!(found(&pooled_beside(50, READ, PARENT + 1, 190), is_uneven).is_none());
+    // They are done before.
+    assert!(found(&pooled_beside(50, READ, PARENT + 1, 60), is_uneven).is_some());
 }
 
 /// Two forks: one works all the time, the other one mostly waits for a semaphore that `by` posts; and where the first one waits shortly.

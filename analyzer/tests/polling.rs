@@ -11,6 +11,7 @@ use pool::{MS, Outcome, Pool};
 const NANOSLEEP: u32 = 35;
 const SENDTO: u32 = 44;
 const READ: u32 = 0;
+const WRITE: u32 = 1;
 const FUTEX: u32 = 202;
 const WAITS: u64 = 200;
 
@@ -30,6 +31,8 @@ struct Between {
     word: Option<u64>,
     /// The other one is of the same group, and sleeps for so long, as often.
     peer_ms: Option<u64>,
+    /// The other one waits for so long for room for what it writes, until the sleeper reads.
+    room_ms: u64,
 }
 
 fn run(of: Between) -> Outcome {
@@ -82,6 +85,22 @@ fn run(of: Between) -> Outcome {
                 max_ns: ms * MS / WAITS,
                 ..bytemuck::Zeroable::zeroed()
             });
+        }
+        if of.room_ms > 0 {
+            let mut row = CauseRow {
+                tid: pid + other.0,
+                number: WRITE,
+                waker_kind: WAKER_THREAD,
+                waker: pid + sleeper.0,
+                waker_pid: pid,
+                waker_began_ns: began_ns,
+                waits: WAITS / 3,
+                total_ns: of.room_ms * MS,
+                max_ns: 10 * MS,
+                ..bytemuck::Zeroable::zeroed()
+            };
+            row.name[..6].copy_from_slice(b"pipe 5");
+            seen.cause(row);
         }
         let mut wait = |context: usize, waits: u64, ms: u64, object: u64, owner: ThreadId| {
             seen.cause(CauseRow {
@@ -144,6 +163,7 @@ const LOOKS: Between = Between {
     is_shared: false,
     word: None,
     peer_ms: None,
+    room_ms: 0,
 };
 
 #[test]
@@ -161,6 +181,14 @@ fn who_does_something_after_each_sleep_paces_it() {
     assert!(!polls(Between { sends: WAITS, ..LOOKS }));
     assert!(!polls(Between { wakes: WAITS, ..LOOKS }));
     assert!(!polls(Between { cpu_ms: 300, ..LOOKS }));
+}
+
+#[test]
+fn who_sleeps_while_others_wait_for_room_does_not_poll() {
+    let slow = Between { reads: WAITS, room_ms: 600, ..LOOKS };
+    assert!(!polls(slow));
+    // Now and then, there is no room.
+    assert!(polls(Between { room_ms: 100, ..slow }));
 }
 
 #[test]

@@ -3,19 +3,26 @@
 mod pool;
 mod process;
 
-use chase_analyzer::recorder::builder::{SyscallsBuilder, ThreadId};
+use chase_analyzer::recorder::builder::{Builder, SyscallsBuilder, ThreadId};
+use chase_analyzer::recorder::layout::ORIGIN_EXEC;
+use chase_analyzer::recorder::reader::{Recording, SyscallsFile};
 use chase_analyzer::recorder::syscalls::{BlockedRow, CauseRow, WAKER_THREAD};
-use chase_analyzer::{FindingKind, Purpose};
+use chase_analyzer::{FindingKind, Image, Purpose};
 use pool::{MS, Outcome, Pool, US};
 
+const READ: u32 = 0;
+const WRITE: u32 = 1;
 const FUTEX: u32 = 202;
 const WORKERS: u64 = 4;
 const ROUNDS: u64 = 10;
 
-/// A wait from and to these times, ns, that another thread ends.
+/// A wait from and to these times, ns, that another thread ends; at a word, or at a pipe.
 struct Wait {
     of: ThreadId,
     ended_by: ThreadId,
+    /// The same, if it is the first one of another process: its id, and when that was first seen.
+    process: Option<(u32, u64)>,
+    number: u32,
     word: u64,
     from: u64,
     to: u64,
@@ -26,20 +33,24 @@ fn seen(pid: u32, refs: &[Vec<u32>], waits: &[Wait]) -> SyscallsBuilder {
     let mut seen = SyscallsBuilder::new(pid);
     let began_ns = seen.header.began_ns;
     for (cause, wait) in (0..).zip(waits) {
-        seen.cause(CauseRow {
+        let mut row = CauseRow {
             context_ref: refs[wait.of.0 as usize][wait.context],
             tid: pid + wait.of.0,
-            number: FUTEX,
+            number: wait.number,
             object: wait.word,
             waker_kind: WAKER_THREAD,
-            waker: pid + wait.ended_by.0,
-            waker_pid: pid,
-            waker_began_ns: began_ns,
+            waker: wait.process.map_or(pid + wait.ended_by.0, |(pid, _)| pid),
+            waker_pid: wait.process.map_or(pid, |(pid, _)| pid),
+            waker_began_ns: wait.process.map_or(began_ns, |(_, began_ns)| began_ns),
             waits: 1,
             total_ns: wait.to - wait.from,
             max_ns: wait.to - wait.from,
             ..bytemuck::Zeroable::zeroed()
-        });
+        };
+        if wait.number != FUTEX {
+            row.name[..6].copy_from_slice(b"pipe 5");
+        }
+        seen.cause(row);
         let (begin_ns, end_ns) = (began_ns + wait.from, began_ns + wait.to);
         seen.blocked(BlockedRow {
             cause,
@@ -76,7 +87,16 @@ fn passed_on(function: &str, has_it_ns: u64, given_back: u64) -> Vec<Purpose> {
         for (number, &of) in (0..).zip(&workers) {
             let from = round * 40 * MS + if round > 0 { number * has_it_ns + 10 * US } else { 0 };
             let to = (round + 1) * 40 * MS + number * has_it_ns;
-            waits.push(Wait { of, ended_by, word: 0x1000, from, to, context: 1 });
+            waits.push(Wait {
+                of,
+                ended_by,
+                process: None,
+                number: FUTEX,
+                word: 0x1000,
+                from,
+                to,
+                context: 1,
+            });
             ended_by = of;
         }
     }
@@ -111,8 +131,36 @@ fn what_is_passed_on_inside_of_a_function_is_its_lock() {
     assert!(purposes.iter().all(|&purpose| purpose == Purpose::Lock), "{purposes:?}");
 }
 
+/// A process that another one has started at this time, and that was seen since then; its id is this.
+fn started(pid: u32, at_ns: u64) -> (Image, (u32, u64)) {
+    let mut builder = Builder::new();
+    builder.header.pid = pid;
+    builder.header.origin = ORIGIN_EXEC;
+    builder.header.clock_start.ticks += at_ns;
+    builder.header.clock_start.monotonic_ns += at_ns;
+    builder.header.clock_start.realtime_ns += at_ns;
+    let app = builder.executable("/bin/sort");
+    let slot = builder.slot(app, None, "work");
+    let main = builder.thread("sort");
+    builder.timeline(main).call(slot, 9 * MS).end();
+    let recording = Recording::parse(builder.build()).expect("a recording");
+    let mut seen = SyscallsBuilder::new(pid);
+    seen.header.began_ns += at_ns;
+    let known_as = (pid, seen.header.began_ns);
+    let seen = SyscallsFile::parse(seen.build()).expect("a file");
+    let image = Image::of(format!("sort-{pid}.chase").into(), recording);
+    let mut image = image.with_syscalls(Some(seen));
+    image.parent = Some(0);
+    (image, known_as)
+}
+
 /// Four threads have a mutex in turn, each for 10 ms, and wait meanwhile at a condition until another thread signals it; which waits for as many answers.
 fn with_lock(answers: u64) -> Outcome {
+    with_lock_in(FUTEX, answers, None)
+}
+
+/// The same where they wait in this system call; for a process started for that, since so long before they wait for it, if it is one.
+fn with_lock_in(number: u32, answers: u64, before_ns: Option<u64>) -> Outcome {
     let mut pool = Pool::new();
     let giver = pool.thread("giver", 0x400);
     pool.call(giver, pool.condition, 9 * MS, 40);
@@ -125,22 +173,37 @@ fn with_lock(answers: u64) -> Outcome {
         pool.process.builder.timeline(thread).end();
         workers.push(thread);
     }
-    let mut waits = Vec::new();
+    let pid = pool.process.builder.header.pid;
+    let for_it = |of, ended_by, word, (from, to): (u64, u64), context| Wait {
+        of,
+        ended_by,
+        process: None,
+        number: FUTEX,
+        word,
+        from,
+        to,
+        context,
+    };
+    let (mut waits, mut children) = (Vec::new(), Vec::new());
     for turn in 0..ROUNDS * WORKERS {
         let thread = |turn: u64| workers[(turn % WORKERS) as usize];
         let (at, of) = (turn * 10 * MS, thread(turn));
         if turn >= WORKERS {
             let (from, ended_by) = (at - 30 * MS, thread(turn - 1));
-            waits.push(Wait { of, ended_by, word: 0x1000, from, to: at, context: 1 });
+            waits.push(for_it(of, ended_by, 0x1000, (from, at), 1));
         }
         let to = at + 9 * MS;
-        waits.push(Wait { of, ended_by: giver, word: 0x2000, from: at, to, context: 2 });
+        let child =
+            before_ns.map(|ns| started(pid + 100 + turn as u32, (at + MS).saturating_sub(ns)));
+        let process = child.as_ref().map(|(_, known_as)| *known_as);
+        children.extend(child.map(|(image, _)| image));
+        let wait = for_it(of, giver, 0x2000, (at + MS, to), 2);
+        waits.push(Wait { number, process, ..wait });
         if turn < answers {
-            waits.push(Wait { of: giver, ended_by: of, word: 0x3000, from: at, to, context: 1 });
+            waits.push(for_it(giver, of, 0x3000, (at, to), 1));
         }
     }
-    let pid = pool.process.builder.header.pid;
-    pool.finish_seen(|refs| seen(pid, refs, &waits))
+    pool.finish_beside(children, |refs| seen(pid, refs, &waits))
 }
 
 fn has_lock(outcome: &Outcome) -> bool {
@@ -158,4 +221,21 @@ fn who_waits_for_work_with_the_lock_of_the_queue_serialises_nobody() {
 fn who_waits_for_an_answer_with_a_lock_does() {
     let outcome = with_lock(ROUNDS * WORKERS);
     assert!(has_lock(&outcome), "{:#?}", outcome.findings);
+}
+
+#[test]
+fn who_waits_for_room_with_a_lock_has_work() {
+    let outcome = with_lock_in(READ, 0, None);
+    assert!(!has_lock(&outcome), "{:#?}", outcome.findings);
+    let outcome = with_lock_in(WRITE, 0, None);
+    assert!(has_lock(&outcome), "{:#?}", outcome.findings);
+}
+
+#[test]
+fn who_waits_with_a_lock_for_what_it_has_started_a_process_for_has_work() {
+    let outcome = with_lock_in(READ, 0, Some(MS / 2));
+    assert!(has_lock(&outcome), "{:#?}", outcome.findings);
+    // Those that were there before give it work.
+    let outcome = with_lock_in(READ, 0, Some(400 * MS));
+    assert!(!has_lock(&outcome), "{:#?}", outcome.findings);
 }

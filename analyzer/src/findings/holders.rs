@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::Evidence;
 use super::flows::{ANSWERS, is_of};
+use super::polling::HANDS_OUT;
 use crate::causes::{PartyKind, Purpose, WaitObject};
 use crate::groups::GroupRow;
 use crate::long_waits::LongWait;
@@ -14,6 +15,7 @@ const MOSTLY: f64 = 0.5;
 
 /// Whether those that have what the others wait for mostly wait for work themselves then: one worker of an idle `multiprocessing.Pool` has the lock
 /// of the queue and waits until its parent has put something in, and the others wait for that lock; threads may share the receiver of a channel so.
+/// Who waits for room to write something has no lack of work, nor has who waits for what a process answers that it has started meanwhile.
 /// `is_for_it` tells which waits are for that.
 pub(super) fn has_idle_holders(
     evidence: &Evidence<'_>,
@@ -27,6 +29,21 @@ pub(super) fn has_idle_holders(
     let gives_work = |to: u32, by: u32| {
         evidence.analysis.processes[row(to).process].parent == Some(row(by).process)
             || group_of(by).is_some_and(|by| givers.contains(&by))
+    };
+    let has_started = |holder: u32, other: u32, since: u64| {
+        let processes = &evidence.analysis.processes;
+        let mut child = row(other).process;
+        // (From parent to parent; no more of them than there are processes.)
+        for _ in processes {
+            match processes[child].parent {
+                Some(parent) if parent == row(holder).process => {
+                    return processes[child].start_ns.0 >= since;
+                }
+                Some(parent) => child = parent,
+                None => return false,
+            }
+        }
+        false
     };
     // When a thread got something that others wait for, by what it is.
     let mut gotten: HashMap<(&WaitObject, u32), Vec<u64>> = HashMap::new();
@@ -50,9 +67,13 @@ pub(super) fn has_idle_holders(
         held_ns += held.1.saturating_sub(held.0);
         let its_waits = &times[holder as usize].waits;
         for (own, part) in parts_of(its_waits, |own| (own.begin_ns, own.end_ns), held) {
+            let is_for_room = own.syscall.is_some_and(|number| HANDS_OUT.contains(&number));
             let is_for_work = own.wait.purpose.is_handover()
-                && own.waker.is_some_and(|by| gives_work(holder, by));
-            idle_ns += if is_for_work { part.1 - part.0 } else { 0 };
+                && !is_for_room
+                && own
+                    .waker
+                    .is_some_and(|by| gives_work(holder, by) && !has_started(holder, by, since));
+            idle_ns += if is_for_work { part.1.saturating_sub(part.0) } else { 0 };
         }
     }
     held_ns > 0 && idle_ns as f64 >= MOSTLY * held_ns as f64

@@ -9,6 +9,8 @@ use crate::groups::ThreadSpan;
 
 /// With less of the waits or of the calls than this, a place is not the only one.
 pub(super) const ONE_PLACE: f64 = 0.9;
+/// Who has what others wait for has it for at least this part of their waits.
+pub(super) const HAS_IT: f64 = 0.5;
 
 /// Rows of causes that belong together.
 #[derive(Default)]
@@ -88,6 +90,15 @@ impl Joint<'_> {
         };
         let there_ns = ns_where(&|row| row.site == first.site);
         let known_ns = ns_where(&|row| row.site.is_some());
+        // (Who waits for a condition may have had to wait for its mutex, too.)
+        let for_lock_ns = ns_where(&|row| row.purpose.is_lock());
+        let holders =
+            || rows.iter().filter(|row| row.purpose.is_lock()).flat_map(|row| &row.holders);
+        let has_ns = |one: &Party| {
+            let all =
+                holders().filter(|other| (other.group, &other.name) == (one.group, &one.name));
+            all.map(|party| party.wait_ns.as_f64()).sum::<f64>()
+        };
         Some(Blame {
             process: first.process,
             object: Some(first.object.clone()),
@@ -96,10 +107,7 @@ impl Joint<'_> {
             site: first.site,
             elsewhere: there_ns < ONE_PLACE * known_ns,
             wait_ns: Ns::from_f64(self.wait_ns()),
-            // (Who waits for a condition may have had to wait for its mutex, too.)
-            holder: most(
-                rows.iter().filter(|row| row.purpose.is_lock()).flat_map(|row| &row.holders),
-            ),
+            holder: most(holders()).filter(|one| has_ns(one) >= HAS_IT * for_lock_ns),
             waker: most(rows.iter().flat_map(|row| &row.wakers)),
         })
     }

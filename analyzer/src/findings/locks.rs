@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::crowded::uncrowded;
 use super::holders::has_idle_holders;
+use super::interpreter;
 use super::joint::Joint;
 use super::waits::{SERIALISES, named};
 use super::{Evidence, Finding, FindingKind};
@@ -61,7 +62,10 @@ fn lock(
     {
         return None;
     }
-    let blame = joint.blame()?;
+    let mut blame = joint.blame()?;
+    if first.purpose == Purpose::Interpreter {
+        blame.holder = interpreter::holder(evidence, group, joint);
+    }
     let (wait_ns, all_wait_ns) = (Ns::from_f64(saves_ns), Ns::from_f64(joint.wait_ns()));
     let kind = match first.purpose {
         Purpose::Allocator => {

@@ -28,7 +28,7 @@ const FUTEX: u32 = 202;
 const BESIDE: u64 = 4;
 
 /// `write`, `pwrite64`, `writev`, `sendfile`, `sendto`, `sendmsg`, `pwritev`, `sendmmsg`, `pwritev2`.
-const HANDS_OUT: &[u32] = &[1, 18, 20, 40, 44, 46, 296, 307, 328];
+pub(super) const HANDS_OUT: &[u32] = &[1, 18, 20, 40, 44, 46, 296, 307, 328];
 
 /// Finds threads that check again and again whether there is something to do.
 pub(super) fn find(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -> Option<Finding> {
@@ -62,6 +62,7 @@ pub(super) fn find(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -
     }
     if paces_work(evidence, number, &waits, joint.waits())
         || has_lock(evidence, number, SERIALISES * lifetime)
+        || keeps_back(evidence, number, MOSTLY * joint.wait_ns())
     {
         return None;
     }
@@ -91,6 +92,15 @@ fn has_lock(evidence: &Evidence<'_>, group: u32, least_ns: f64) -> bool {
     };
     let others = evidence.watched.causes.iter().filter(|row| row.group != group).filter(is_word);
     let wakers = others.filter(|row| is_beside(row)).flat_map(|row| &row.wakers);
+    let ended = wakers.filter(|waker| is_of(group)(waker));
+    ended.map(|waker| waker.wait_ns.as_f64()).sum::<f64>() >= least_ns
+}
+
+/// Whether others wait for room for what they write, for at least so long, until threads read it: these always have something to do, and sleep
+/// nevertheless.
+fn keeps_back(evidence: &Evidence<'_>, group: u32, least_ns: f64) -> bool {
+    let is_write = |row: &&CauseRow| row.syscall.is_some_and(|number| HANDS_OUT.contains(&number));
+    let wakers = evidence.watched.causes.iter().filter(is_write).flat_map(|row| &row.wakers);
     let ended = wakers.filter(|waker| is_of(group)(waker));
     ended.map(|waker| waker.wait_ns.as_f64()).sum::<f64>() >= least_ns
 }

@@ -13,8 +13,17 @@ use crate::spans::Span;
 /// The numbers of a group and of a process: of processes that were forked, that is the one that forked them.
 pub(super) type PoolKey = (u32, usize);
 
-/// When somebody waits for a pool, in order and without overlaps, and the group of the thread that waits.
-pub(super) type Awaited = Vec<(Span, u32)>;
+/// A time in which somebody waits for a pool.
+pub(super) struct AwaitedIn {
+    pub(super) span: Span,
+    /// The group of the thread that waits.
+    pub(super) by: u32,
+    /// The thread of the pool that ends the wait.
+    pub(super) for_thread: u32,
+}
+
+/// When somebody waits for a pool, in order and without overlaps.
+pub(super) type Awaited = Vec<AwaitedIn>;
 
 pub(super) fn key_of(analysis: &Analysis, groups: &Groups, thread: u32) -> Option<PoolKey> {
     let (&group, row) =
@@ -39,16 +48,18 @@ pub(super) fn awaited(
                 Purpose::Readiness => wait.waker.and_then(is_fork).is_some(),
                 _ => purpose.is_handover(),
             };
-            let key = wait.waker.and_then(|waker| key_of(analysis, groups, waker));
-            if let Some(key) = key.filter(|&(of, _)| is_result && of != group) {
-                found.entry(key).or_default().push(((wait.begin_ns, woken(wait)), group));
+            let Some(for_thread) = wait.waker.filter(|_| is_result) else { continue };
+            let key = key_of(analysis, groups, for_thread);
+            if let Some(key) = key.filter(|&(of, _)| of != group) {
+                let span = (wait.begin_ns, woken(wait));
+                found.entry(key).or_default().push(AwaitedIn { span, by: group, for_thread });
             }
         }
     }
     for awaited in found.values_mut() {
-        awaited.sort_unstable();
+        awaited.sort_unstable_by_key(|one| (one.span, one.by, one.for_thread));
         let mut end = 0;
-        awaited.retain_mut(|(span, _)| {
+        awaited.retain_mut(|AwaitedIn { span, .. }| {
             span.0 = span.0.max(end);
             end = end.max(span.1);
             span.0 < span.1

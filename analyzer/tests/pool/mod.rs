@@ -72,11 +72,22 @@ impl Pool {
     }
 
     /// The same, watched by a companion; `seen` gets the references of contexts.
-    pub fn finish_seen(mut self, seen: impl FnOnce(&[Vec<u32>]) -> SyscallsBuilder) -> Outcome {
+    pub fn finish_seen(self, seen: impl FnOnce(&[Vec<u32>]) -> SyscallsBuilder) -> Outcome {
+        self.finish_beside(Vec::new(), seen)
+    }
+
+    /// The same for the first one of several processes.
+    pub fn finish_beside(
+        mut self,
+        others: Vec<Image>,
+        seen: impl FnOnce(&[Vec<u32>]) -> SyscallsBuilder,
+    ) -> Outcome {
         self.end();
         let file = seen(&self.process.builder.context_refs()).build();
         let file = SyscallsFile::parse(file).expect("a file");
-        outcome(vec![self.process.image().with_syscalls(Some(file))])
+        let mut images = vec![self.process.image().with_syscalls(Some(file))];
+        images.extend(others);
+        outcome(images)
     }
 
     fn end(&mut self) {
