@@ -207,6 +207,12 @@ impl Analysis {
         times.into_iter().map(|(cause, ns)| (cause, ns / all)).collect()
     }
 
+    /// Whether calls of some process were only counted: then it is not known what was in them, and what in own code.
+    #[must_use]
+    pub fn only_counts(&self) -> bool {
+        self.not_seen.processes_counted > 0
+    }
+
     /// Notes what waits are for where only the objects tell, by [`object_causes()`](crate::object_causes()): that takes names.
     pub fn set_object_causes(&mut self, causes: ObjectCauses) {
         self.object_causes = causes;

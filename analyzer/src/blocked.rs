@@ -102,16 +102,18 @@ impl Blocked {
 /// Returns the waits of a thread by API, and in its own code.
 fn waits_of(thread: &ThreadRow) -> impl Iterator<Item = (Option<u32>, Ns)> {
     let of_apis = thread.apis.iter().map(|api| (Some(api.api), api.wait_ns));
-    let own = thread.application_wait_ns.map(|ns| (None, ns));
+    let own = thread.outside_wait_ns().map(|ns| (None, ns));
     of_apis.chain(own).filter(|(_, ns)| ns.0 > 0)
 }
 
 /// Returns where the thread waited most, if it was idle.
 fn idle_in(analysis: &Analysis, thread: &ThreadRow) -> Option<Option<u32>> {
     let is_measured = thread.application_wait_ns.is_some();
+    // (Where calls were only counted, it may be for a lock.)
+    let is_known = is_measured && !analysis.processes[thread.process].only_counts;
     let for_work = |&(api, _): &(Option<u32>, Ns)| match api {
         Some(api) => is_for_work(&analysis.apis[api as usize].symbol, is_measured),
-        None => is_measured,
+        None => is_known,
     };
     let waited: f64 = waits_of(thread).filter(for_work).map(|(_, ns)| ns.as_f64()).sum();
     let longest = waits_of(thread).filter(for_work).max_by_key(|&(api, ns)| (ns, Reverse(api)));

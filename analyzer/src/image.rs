@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use chase_recorder::layout::{
     END_ABORT, END_DETACHED, END_EXEC, END_EXIT, END_IMMEDIATE, END_NONE, Header, ORIGIN_FORK,
-    THREAD_ENDED, ThreadRecord,
+    THREAD_ENDED, TIMING_COUNT, ThreadRecord,
 };
 use chase_recorder::reader::{Recording, SyscallsFile, Thread};
 use chase_recorder::syscalls::{STATE_COMPLETE, STATE_STOPPED};
@@ -213,6 +213,12 @@ impl Image {
         let is_said = |key: &&str| self.recording.meta_value(key).is_some();
         self.recording.header().origin != ORIGIN_FORK
             && ["attached", "begun on"].iter().any(is_said)
+    }
+
+    /// Whether calls were only counted, and not timed, but for those of special functions.
+    #[must_use]
+    pub fn only_counts(&self) -> bool {
+        self.is_recorded && self.recording.header().timing == TIMING_COUNT
     }
 
     /// Returns the processor time that the process took before it was recorded.

@@ -89,6 +89,11 @@ impl Measured {
 }
 
 impl OffCpu {
+    /// Time in which others had the processor, as far as nobody measured where.
+    pub(crate) fn preempted(ns: f64) -> Self {
+        Self { preempted_ns: Some(ns), ..Self::default() }
+    }
+
     /// Limits it to `time_ns`: the two were measured separately and may differ slightly.
     pub(crate) fn within(self, time_ns: f64) -> Self {
         let wait_ns = self.wait_ns.min(time_ns).max(0.0);

@@ -159,7 +159,8 @@ fn most_ns(row: &ThreadRow) -> u64 {
         row.measures.preempted_ns.unwrap_or_default(),
         row.application_wait_ns.unwrap_or_default(),
         row.application_preempted_ns.unwrap_or_default(),
-        row.unattributed_ns,
+        row.unattributed_wait_ns,
+        row.unattributed_preempted_ns,
     ];
     let off = parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.0));
     row.lifetime_ns.0.saturating_sub(off)

@@ -1,5 +1,7 @@
 //! The rows of the tables. Names in JSON are those of the fields.
 
+mod threads;
+
 use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
@@ -279,8 +281,12 @@ pub struct ThreadRow {
     /// the start routine, or, if that is a runtime's, of what the thread was made to run; otherwise the executable.
     pub own_object: u32,
     /// Time neither in `application_ns` nor in any call: how long other threads had the processor during calls that were not timed,
-    /// as far as nobody measured in which. An estimate.
+    /// as far as nobody measured in which, an estimate; or, where calls were only counted, what is outside of the calls that were timed.
     pub unattributed_ns: Ns,
+    /// The part of that in which the thread waited, off the CPU.
+    pub unattributed_wait_ns: Ns,
+    /// The part of it in which others had the processor.
+    pub unattributed_preempted_ns: Ns,
     /// The part of `application_ns` in which the thread waited, off the CPU; `None` if the scheduler was not observed.
     pub application_wait_ns: Option<Ns>,
     /// The part of it in which the thread was ready to run and another ran.
@@ -340,19 +346,6 @@ pub enum ThreadOrigin {
     Found,
 }
 
-impl ThreadRow {
-    /// Returns by how much application time, self times and own cost together differ from the lifetime, as a fraction
-    /// of it.
-    #[must_use]
-    pub fn conservation_error(&self) -> f64 {
-        let parts =
-            [self.application_ns, self.unattributed_ns, self.measures.self_ns, self.own_cost_ns];
-        let lifetime = self.lifetime_ns.as_f64();
-        let missed = (parts.iter().map(|part| part.as_f64()).sum::<f64>() - lifetime).abs();
-        if missed == 0.0 { 0.0 } else { missed / lifetime }
-    }
-}
-
 /// What was seen of a thread's creation, uninterpreted: symbols give it a meaning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadCreation {
@@ -405,6 +398,8 @@ pub struct ProcessRow {
     pub clock_is_calibrated: bool,
     /// Whether there is a recording; if not, only its system calls are known.
     pub is_recorded: bool,
+    /// Whether its calls were only counted, but for those of special functions ([`NotSeen::processes_counted`](crate::NotSeen::processes_counted)).
+    pub only_counts: bool,
     /// What is known of its system calls.
     pub syscalls: SyscallsState,
     /// How its waits were measured.
@@ -443,6 +438,10 @@ pub struct Totals {
     pub application_ns: Ns,
     /// Time that is neither in those nor in library calls; see [`ThreadRow::unattributed_ns`].
     pub unattributed_ns: Ns,
+    /// The part of it spent waiting.
+    pub unattributed_wait_ns: Ns,
+    /// The part of it in which others had the processor.
+    pub unattributed_preempted_ns: Ns,
     /// Sum of the self times of all their library calls.
     pub library_ns: Ns,
     /// The part of it spent waiting; see [`Measures::wait_ns`].

@@ -138,6 +138,9 @@ fn thread(row: &mut ThreadRow, was: &ThreadRow, apis: &[Option<u32>], from: Ns) 
     row.lifetime_ns = less(row.lifetime_ns, was.lifetime_ns);
     row.application_ns = less(row.application_ns, was.application_ns);
     row.unattributed_ns = less(row.unattributed_ns, was.unattributed_ns);
+    row.unattributed_wait_ns = less(row.unattributed_wait_ns, was.unattributed_wait_ns);
+    row.unattributed_preempted_ns =
+        less(row.unattributed_preempted_ns, was.unattributed_preempted_ns);
     row.application_wait_ns = less_of(row.application_wait_ns, was.application_wait_ns);
     row.application_preempted_ns =
         less_of(row.application_preempted_ns, was.application_preempted_ns);
@@ -222,6 +225,11 @@ fn totals(is: &Totals, was: &Totals) -> Totals {
         lifetime_ns: less(is.lifetime_ns, was.lifetime_ns),
         application_ns: less(is.application_ns, was.application_ns),
         unattributed_ns: less(is.unattributed_ns, was.unattributed_ns),
+        unattributed_wait_ns: less(is.unattributed_wait_ns, was.unattributed_wait_ns),
+        unattributed_preempted_ns: less(
+            is.unattributed_preempted_ns,
+            was.unattributed_preempted_ns,
+        ),
         library_ns: less(is.library_ns, was.library_ns),
         wait_ns: less(is.wait_ns, was.wait_ns),
         preempted_ns: less_of(is.preempted_ns, was.preempted_ns),

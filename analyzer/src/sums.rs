@@ -24,8 +24,9 @@ impl Measures {
     }
 }
 
-/// If more calls than this part of those that returned were left otherwise, by an exception or `longjmp`, quantiles of the rest say little.
-const MOST_UNWOUND: f64 = 0.1;
+/// If more calls than this part of those that returned were left otherwise, by an exception or `longjmp`, or were only counted,
+/// quantiles of the rest say little.
+const MOST_UNKNOWN: f64 = 0.1;
 
 /// The sums behind a table's row. Times are in nanoseconds.
 #[derive(Clone, Debug, Default)]
@@ -212,7 +213,8 @@ impl Sums {
         // left otherwise than by a return, nothing is known.
         let completed = self.histogram.count() as f64;
         let rank = |q: f64| q * (completed + self.open as f64) / completed.max(1.0);
-        let are_known = self.unwound as f64 <= MOST_UNWOUND * completed;
+        let untimed = self.calls.saturating_sub(self.timed.saturating_add(self.open));
+        let are_known = self.unwound.saturating_add(untimed) as f64 <= MOST_UNKNOWN * completed;
         // (A bucket's middle may be larger than the longest call in it.)
         let quantile = |q| {
             let rank = Some(rank(q)).filter(|&rank| rank <= 1.0 && are_known)?;
@@ -226,7 +228,7 @@ impl Sums {
             calls: self.calls,
             calls_estimated: self.incomplete,
             calls_ci95: self.calls_bound,
-            untimed: self.calls.saturating_sub(self.timed.saturating_add(self.open)),
+            untimed,
             timed: self.samples,
             estimated: estimated || self.uncertainty.is_some(),
             ci95_ns: ci95(self.uncertainty.ci95()),

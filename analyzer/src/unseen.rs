@@ -72,6 +72,9 @@ pub struct NotSeen {
     /// Processes whose hottest functions were unhooked except for short windows, as older versions did to keep within
     /// a budget (`CHASE_BUDGET`): their other calls are in no figure.
     pub processes_in_windows: u64,
+    /// Processes of which calls were only counted (`--timing count`), but for those of special functions. What is outside of the timed
+    /// ones is in [`ThreadRow::unattributed_ns`](crate::ThreadRow::unattributed_ns).
+    pub processes_counted: u64,
     /// Imports that were not hooked, by reason; most first.
     pub skipped: Vec<Skipped>,
     /// Recordings that stopped before the process did.
@@ -179,6 +182,7 @@ impl NotSeen {
         self.add_latest(image);
         self.add_skipped(image);
         self.processes_in_windows += u64::from(image.recording.has_windows());
+        self.processes_counted += u64::from(image.only_counts());
         if header.stop_reason != STOP_NONE {
             let start = image.clock.monotonic(image.start());
             let stop = image.clock.monotonic(Ticks(header.stop_ticks));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use chase_recorder::syscalls::NO_SYSCALL;
 
 use crate::blocking::{Cause, cause_of, is_of_openmp};
-use crate::rows::{ApiRow, ObjectRow, ThreadRow};
+use crate::rows::{ApiRow, ObjectRow, ProcessRow, ThreadRow};
 use crate::syscalls::{
     Category, InOwnCode, OfApi, SyscallRow, WHILE_STOPPED, WaitsIn, category_of, syscall_name,
 };
@@ -37,7 +37,7 @@ pub(crate) fn of_apis(
     for wait in waits {
         let Some(api) = wait.api else { continue };
         let row = &apis[api as usize];
-        let cause = of_wait(wait.number, wait.for_memory_map, is_function_of_team(row));
+        let cause = of_wait(wait.number, wait.for_memory_map, futex_in(row));
         add(&mut seen[api as usize], cause, wait.ns);
         let thread = numbers.get(&(wait.process, wait.thread)).filter(|_| row.waits_for.is_none());
         if let Some(&thread) = thread {
@@ -47,7 +47,7 @@ pub(crate) fn of_apis(
     let mut times: Vec<Times> = vec![BTreeMap::new(); apis.len()];
     for row in syscalls {
         let Some(api) = row.of.api.map(|api| api as usize) else { continue };
-        let cause = of_wait(row.number, false, is_function_of_team(&apis[api]));
+        let cause = of_wait(row.number, false, futex_in(&apis[api]));
         add(&mut times[api], cause, row.measures.off_cpu_ns.0);
     }
     let found: Vec<_> =
@@ -62,9 +62,22 @@ pub(crate) fn of_apis(
     OfApis { mostly, mixed, of_all_threads }
 }
 
-/// Whether threads wait in this function for others of a team of OpenMP.
-pub(crate) fn is_function_of_team(row: &ApiRow) -> bool {
-    row.symbol.starts_with("GOMP_")
+/// What a futex stands for in this function: where threads wait for others of a team of OpenMP, a barrier.
+pub(crate) fn futex_in(row: &ApiRow) -> Cause {
+    if row.symbol.starts_with("GOMP_") { Cause::Barrier } else { Cause::Lock }
+}
+
+/// The same outside of the calls that were timed. Where calls were only counted, that may be in a call to lock, to join or whatever else.
+pub(crate) fn futex_outside(
+    thread: &ThreadRow,
+    processes: &[ProcessRow],
+    objects: &[ObjectRow],
+) -> Cause {
+    match () {
+        () if processes[thread.process].only_counts => Cause::Other,
+        () if is_of_team(thread, objects) => Cause::Barrier,
+        () => Cause::Lock,
+    }
 }
 
 /// Threads by their process and their number there.
@@ -80,21 +93,21 @@ pub(crate) fn of_own_code(
     threads: &[ThreadRow],
     waits: &[WaitsIn],
     in_own_code: &[InOwnCode],
-    objects: &[ObjectRow],
+    (processes, objects): (&[ProcessRow], &[ObjectRow]),
 ) -> Vec<Vec<(Cause, f64)>> {
     let numbers = numbers(threads);
-    let is_of_team = |thread: usize| is_of_team(&threads[thread], objects);
+    let futex = |thread: usize| futex_outside(&threads[thread], processes, objects);
     let mut seen: Vec<Times> = vec![BTreeMap::new(); threads.len()];
     for wait in waits.iter().filter(|wait| wait.api.is_none()) {
         if let Some(&thread) = numbers.get(&(wait.process, wait.thread)) {
-            let cause = of_wait(wait.number, wait.for_memory_map, is_of_team(thread));
+            let cause = of_wait(wait.number, wait.for_memory_map, futex(thread));
             add(&mut seen[thread], cause, wait.ns);
         }
     }
     let mut times: Vec<Times> = vec![BTreeMap::new(); threads.len()];
     for made in in_own_code {
         if let Some(&thread) = numbers.get(&(made.process, made.thread)) {
-            let cause = of_wait(made.number, false, is_of_team(thread));
+            let cause = of_wait(made.number, false, futex(thread));
             add(&mut times[thread], cause, made.off_cpu_ns.0);
         }
     }
@@ -108,8 +121,8 @@ pub(crate) fn is_of_team(thread: &ThreadRow, objects: &[ObjectRow]) -> bool {
     object.is_some_and(|object| is_of_openmp(&object.name))
 }
 
-/// What a wait in this system call, or in none, is for.
-pub(crate) fn of_wait(number: u32, for_memory_map: bool, is_of_team: bool) -> Cause {
+/// What a wait in this system call, or in none, is for; `futex` is what a futex stands for there.
+pub(crate) fn of_wait(number: u32, for_memory_map: bool, futex: Cause) -> Cause {
     if for_memory_map {
         return Cause::Lock;
     }
@@ -120,10 +133,7 @@ pub(crate) fn of_wait(number: u32, for_memory_map: bool, is_of_team: bool) -> Ca
     if number == WHILE_STOPPED {
         return Cause::Other;
     }
-    match cause_of_syscall(&syscall_name(number), category_of(number)) {
-        Cause::Lock if is_of_team => Cause::Barrier,
-        cause => cause,
-    }
+    cause_of_syscall(&syscall_name(number), category_of(number), futex)
 }
 
 fn add(times: &mut Times, cause: Cause, ns: u64) {
@@ -143,10 +153,10 @@ fn parts(seen: Times, in_syscalls: Times) -> Vec<(Cause, f64)> {
 }
 
 /// What a thread waits for that is blocked in this system call.
-fn cause_of_syscall(name: &str, category: Category) -> Cause {
+fn cause_of_syscall(name: &str, category: Category, futex: Cause) -> Cause {
     let by_category = match category {
         Category::Io | Category::File | Category::Network | Category::Poll => Cause::Io,
-        Category::Sync if name.starts_with("futex") => Cause::Lock,
+        Category::Sync if name.starts_with("futex") => futex,
         // For a child that has its parent's memory until it runs a program, or ends.
         Category::Process if ["vfork", "clone", "clone3"].contains(&name) => Cause::Join,
         _ => Cause::Other,
@@ -161,7 +171,7 @@ mod tests {
 
     #[test]
     fn system_calls_tell_what_other_functions_wait_for() {
-        let waits_for = |name, category| cause_of_syscall(name, category);
+        let waits_for = |name, category| cause_of_syscall(name, category, Cause::Lock);
         assert_eq!(waits_for("fdatasync", Category::Io), Cause::Io);
         assert_eq!(waits_for("pread64", Category::Io), Cause::Io);
         assert_eq!(waits_for("futex", Category::Sync), Cause::Lock);
@@ -176,7 +186,7 @@ mod tests {
     fn pages_and_the_memory_map_are_told_from_input_and_output() {
         let (mprotect, read) = (10, 0);
         let waits_for = |number, by_own_process| {
-            of_wait(number, is_for_memory_map(number, by_own_process), false)
+            of_wait(number, is_for_memory_map(number, by_own_process), Cause::Lock)
         };
         assert_eq!(waits_for(NO_SYSCALL, false), Cause::Page);
         assert_eq!(waits_for(NO_SYSCALL, true), Cause::Lock);

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::causes::{CauseRow, Party, PartyKind, Purpose};
 use crate::clock::Ns;
+use crate::critical::PathPart;
 
 /// A group counts as waiting for nobody if it waits for less than this part of what others wait for it.
 const FOR_NOBODY: f64 = 0.2;
@@ -17,8 +18,27 @@ const MATTERS: f64 = 0.1;
 pub struct WaitGraph {
     /// Waits, longest first.
     pub edges: Vec<WaitEdge>,
-    /// The group that others with work wait for longest, and that hardly waits for others, by number in [`crate::Groups::rows`].
+    /// The group that others with work wait for longest, for whatever but its end, and that hardly waits for others, by number in [`crate::Groups::rows`].
     pub bottleneck: Option<u32>,
+}
+
+/// A bottleneck has at least this part of the critical path: with less, the run gains next to nothing from it.
+const ON_PATH: f64 = 0.05;
+
+impl WaitGraph {
+    /// Takes the bottleneck away if it has hardly a part in the critical path, and returns it with its part: what waits for it has time,
+    /// as a thread that is joined before a slower one.
+    pub fn take_off_path(&mut self, path: &[PathPart]) -> Option<(u32, f64)> {
+        let group = self.bottleneck?;
+        let own = path.iter().filter(|part| part.group == group);
+        // (The sum of nothing is -0.)
+        let share = own.map(|part| part.share).sum::<f64>() + 0.0;
+        if path.is_empty() || share >= ON_PATH {
+            return None;
+        }
+        self.bottleneck = None;
+        Some((group, share))
+    }
 }
 
 /// Waits of one group for another, or for something that is no thread of the run.

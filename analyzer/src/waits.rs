@@ -57,7 +57,7 @@ fn places(analysis: &Analysis, groups: &Groups) -> Places {
     let mut places = Places::new();
     for ((number, thread), &group) in (0..).zip(&analysis.threads).zip(&groups.of_thread) {
         let of_apis = thread.apis.iter().map(|api| (Some(api.api), api.wait_ns));
-        let own = thread.application_wait_ns.map(|ns| (None, ns));
+        let own = thread.outside_wait_ns().map(|ns| (None, ns));
         for (api, ns) in of_apis.chain(own).filter(|(_, ns)| ns.0 > 0) {
             let causes = places.entry((group, api)).or_default();
             for (cause, part) in analysis.parts_of_waits(api, number) {

@@ -5,7 +5,7 @@ mod process;
 mod waits;
 
 use chase_analyzer::recorder::builder::ThreadId;
-use chase_analyzer::{Ns, PartyKind, WaitGraph, wait_graph};
+use chase_analyzer::{Doing, Ns, PartyKind, PathPart, WaitGraph, wait_graph};
 use pool::{MS, Outcome, Pool};
 use waits::Wait;
 
@@ -140,4 +140,32 @@ fn a_lock_is_waited_for_because_of_its_holder() {
     let cause = &outcome.watched.causes[edge.longest];
     assert!(cause.purpose.is_lock() && cause.holders.len() == 1, "{cause:#?}");
     assert_eq!(found.bottleneck, Some(parse));
+}
+
+/// What waits for it has time, as a thread that is joined before a slower one.
+#[test]
+fn what_is_not_on_the_critical_path_is_no_bottleneck() {
+    let (found, _, [read, parse, write]) =
+        graph(|[read, parse, _]| vec![at_condition(read, Some(parse), 0, 60)]);
+    let path = |parts: &[(u32, f64)]| -> Vec<PathPart> {
+        let part = |&(group, share): &(u32, f64)| PathPart {
+            group,
+            doing: Doing::Running,
+            runs: None,
+            ns: Ns((share * 100.0) as u64 * MS),
+            share,
+            steps: 1,
+        };
+        parts.iter().map(part).collect()
+    };
+    let of = |parts: &[(u32, f64)]| {
+        let mut graph = found.clone();
+        let off = graph.take_off_path(&path(parts));
+        (graph.bottleneck, off)
+    };
+    assert_eq!(of(&[(write, 1.0)]), (None, Some((parse, 0.0))));
+    assert_eq!(of(&[(write, 0.98), (parse, 0.02)]), (None, Some((parse, 0.02))));
+    assert_eq!(of(&[(read, 0.5), (parse, 0.3), (parse, 0.2)]), (Some(parse), None));
+    // Nothing is known of the path.
+    assert_eq!(of(&[]), (Some(parse), None));
 }

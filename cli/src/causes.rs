@@ -10,7 +10,18 @@ use crate::places::{AddressKind, Place};
 use crate::report::{Report, file_name};
 
 /// What stands for the code outside of library calls.
-pub(crate) const OWN_CODE: &str = "(own code)";
+const OWN_CODE: &str = "(own code)";
+/// The same where calls were only counted: it may be in one of these.
+pub(crate) const OUTSIDE: &str = "(outside timed calls)";
+
+/// A function's name, or what stands for the code outside.
+pub(crate) fn function(report: &Report, api: Option<u32>) -> &str {
+    match api {
+        Some(api) => report.names.short(api as usize),
+        None if report.analysis.only_counts() => OUTSIDE,
+        None => OWN_CODE,
+    }
+}
 
 /// Where a call was made: `update_stats convoy.c:14`; empty if that is not known.
 pub(crate) fn site(report: &Report, process: usize, site: Option<CodeAddress>) -> String {
@@ -242,9 +253,8 @@ fn added_up<'r>(rows: impl Iterator<Item = Told<'r>>) -> Vec<Told<'r>> {
 
 fn words(report: &Report, row: &CauseRow) -> Words {
     let first = |parties: &[Party]| parties.first().map(|it| party(report, it)).unwrap_or_default();
-    let function = row.api.map_or(OWN_CODE, |api| report.names.short(api as usize));
     Words {
-        function: function.to_owned(),
+        function: function(report, row.api).to_owned(),
         site: site(report, row.process, row.site),
         group: report.groups().rows[row.group as usize].label.clone(),
         object: awaited(report, row),

@@ -29,7 +29,12 @@ use number::{agreeing, is_plural};
 pub(crate) use starts::started_at;
 
 /// What stands for code outside of library calls.
-const OWN_CODE: &str = "its own code";
+fn own_code(report: &Report) -> &'static str {
+    match report.analysis.only_counts() {
+        true => "code outside of timed calls",
+        false => "its own code",
+    }
+}
 
 /// A finding in words. The sentence is its parts one after the other.
 pub(crate) struct Sentence {
@@ -74,7 +79,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
     let calls_back = called_back::function(report, finding);
     let place = match &calls_back {
         Some(function) => format!("in {function}, which {api} calls back"),
-        None if own => "in its own code".to_owned(),
+        None if own => format!("in {}", own_code(report)),
         None => format!("in {api}"),
     };
     let runs = calls_back.map_or_else(String::new, |function| {
@@ -303,7 +308,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
             let part = |part: &SubGroupSummary| {
                 let place = part
                     .api
-                    .map_or_else(|| "its own code".to_owned(), |at| self::api(report, Some(at)));
+                    .map_or_else(|| own_code(report).to_owned(), |at| self::api(report, Some(at)));
                 format!("{} mostly in {place} ({})", part.threads, percent(part.share))
             };
             let parts: Vec<String> = parts.iter().map(part).collect();
@@ -420,7 +425,7 @@ fn group<'r>(report: &'r Report, finding: &Finding) -> &'r GroupRow {
 }
 
 fn api(report: &Report, api: Option<u32>) -> String {
-    let Some(number) = api else { return OWN_CODE.to_owned() };
+    let Some(number) = api else { return own_code(report).to_owned() };
     let row = &report.analysis.apis[number as usize];
     format!("{} ({})", report.names.short(number as usize), report.names.object(row.object))
 }

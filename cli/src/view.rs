@@ -222,13 +222,24 @@ fn self_share(report: &Report, measures: &Measures) -> String {
     }
     let points = report.share(error);
     if points < WORTH {
-        return marked(measures, share(report, found));
+        return at_least(report, measures, marked(measures, share(report, found)));
     }
     let most = Ns(found.0.saturating_add(error.0));
     if error >= found {
         return format!("≤{}", terminal::percent(report.share(most).min(1.0)));
     }
     format!("{} ±{:.0}", marked(measures, share(report, found)), points * 100.0)
+}
+
+/// The figure of a library of whose calls some were only counted.
+fn at_least(report: &Report, measures: &Measures, figure: String) -> String {
+    let is_part = report.analysis.only_counts() && measures.untimed > 0 && !figure.is_empty();
+    if is_part { format!("≥{figure}") } else { figure }
+}
+
+/// Explanation of what times are of where calls were only counted.
+fn counted(report: &Report) -> Option<(&'static str, &'static str)> {
+    report.analysis.only_counts().then_some(COUNTED)
 }
 
 /// Explanation of the marks of estimates and of possible errors, if there are any.
@@ -350,6 +361,10 @@ const SELF_SHARE: (&str, &str) = (
 );
 const TOTAL: (&str, &str) = ("total", "with the library calls made inside");
 const PERCENT: (&str, &str) = ("%", "share of application time and all library calls");
+const COUNTED: (&str, &str) = (
+    "only counted",
+    "calls were not timed, but for those of a few functions (pthread_create, dlopen, fork): self, total, wait and p50 are of these alone, with the counted calls made inside, and ≥ is where others of the library are missing in it",
+);
 const ESTIMATE: (&str, &str) = (
     "~, ±, ≤, ≥",
     "an estimate: of hot, short, even calls only some were timed, each for a block of calls; ± is its 95 % confidence interval, with that of reading the clock, ≤ its end where that is all that is known, ≥ the longest that was timed. Counts are exact. CHASE_TIMING=all times every call",

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use chase_recorder::builder::Builder;
-use chase_recorder::layout::END_EXIT;
+use chase_recorder::layout::{END_EXIT, TIMING_COUNT};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -72,6 +72,26 @@ fn limits_of_a_run() {
     check(dir, &[&["pool"][..], &several].concat(), FAILED, "failed");
     // A library that is loaded and did nothing.
     check(dir, &["pool", "--fail-if", "lib:libc.so.6.self > 99%"], PASSED, "passed");
+}
+
+/// Where calls were only counted, most times are not known: neither is kept nor broken what limits them.
+#[test]
+fn limits_of_what_was_not_timed_are_wrong() {
+    let dir = TempDir::new().expect("a directory for the test");
+    let dir = dir.path();
+    let mut builder = recordings::pool();
+    builder.header.timing = TIMING_COUNT;
+    recordings::write(dir, "pool-4711.chase", &builder);
+    for figure in
+        ["lib:lib*.self", "lib:lib*.wait", "fn:store_put.self", "fn:store_put.p99", "wait:mutex"]
+    {
+        for limit in ["> 0%", "> 99%"].map(|limit| format!("{figure} {limit}")) {
+            let limit = if figure.ends_with("p99") { limit.replace('%', "ms") } else { limit };
+            check(dir, &[".", "--fail-if", &limit], USAGE, "calls were only counted");
+        }
+    }
+    check(dir, &[".", "--fail-if", "fn:store_put.calls > 5999"], FAILED, "it is 6000");
+    check(dir, &[".", "--fail-if", "run:wall > 100s"], PASSED, "passed");
 }
 
 #[test]

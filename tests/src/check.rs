@@ -154,9 +154,10 @@ fn rows(value: &Value, place: &str, found: &mut Vec<String>) {
 }
 
 /// Parts, and the whole that they are of.
-const PARTS: [(&[&str], &str); 9] = [
+const PARTS: [(&[&str], &str); 10] = [
     (&["wait_ns", "preempted_ns"], "self_ns"),
     (&["application_wait_ns", "application_preempted_ns"], "application_ns"),
+    (&["unattributed_wait_ns", "unattributed_preempted_ns"], "unattributed_ns"),
     (&["on_cpu_kernel_ns"], "on_cpu_ns"),
     (&["on_cpu_inside_ns", "on_cpu_application_ns", "on_cpu_elsewhere_ns"], "on_cpu_ns"),
     (&["off_cpu_ns", "cpu_ns"], "total_ns"),

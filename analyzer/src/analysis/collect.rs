@@ -1,6 +1,7 @@
 //! Collects the figures of threads and their contexts.
 
 mod arguments;
+mod creation;
 
 use std::collections::HashMap;
 
@@ -9,6 +10,7 @@ use chase_recorder::layout::{
 };
 use chase_recorder::reader::{Context, Histogram, Thread};
 
+use self::creation::creation;
 use super::part::{Part, Scales};
 use super::thread::{CollectedThread, end_with_process};
 use super::{Selection, own_code};
@@ -23,8 +25,8 @@ use crate::off_cpu::{Measured, OffCpu};
 use crate::on_cpu;
 use crate::packed::Packed;
 use crate::rows::{
-    MeasuredOffCpu, ProcessRow, ThreadApi, ThreadContext, ThreadCreation, ThreadOrigin, ThreadRow,
-    Totals, WaitSource,
+    MeasuredOffCpu, ProcessRow, ThreadApi, ThreadContext, ThreadOrigin, ThreadRow, Totals,
+    WaitSource,
 };
 use crate::sums::{Scale, Sums};
 use crate::syscalls::{Collected, Places, Scheduler, TracingCost, wait_source};
@@ -108,6 +110,7 @@ impl Collector {
             end_is_estimate: image.end_is_estimate,
             clock_is_calibrated: image.clock.is_calibrated(),
             is_recorded: image.is_recorded,
+            only_counts: image.only_counts(),
             syscalls: image.syscalls_state(),
             wait_source: wait_source(image),
             totals: Totals::default(),
@@ -322,6 +325,7 @@ impl Collector {
             lifetime_ns,
             application_ns,
             unattributed_ns,
+            unattributed_off_cpu: OffCpu::preempted(unattributed_ns),
             application_uncertainty: application_uncertainty * scene.scale.ns_per_tick,
             own_cost_ns: ns(own_cost),
             own_wait_ns: 0.0,
@@ -387,6 +391,8 @@ impl Collector {
             application_ns: Ns(0),
             own_object: scene.executable,
             unattributed_ns: Ns(0),
+            unattributed_wait_ns: Ns(0),
+            unattributed_preempted_ns: Ns(0),
             application_wait_ns: None,
             application_preempted_ns: None,
             woken_ns: Ns(0),
@@ -470,21 +476,6 @@ fn thread_context(place: u32, cost: &Cost, off_cpu: OffCpu, scale: &Scale) -> Th
         total_ns: Ns::from_f64(cost.total * scale.ns_per_tick),
         self_ns: Ns::from_f64(cost.self_time * scale.ns_per_tick),
         wait_ns: Ns::from_f64(off_cpu.wait_ns),
-    }
-}
-
-/// Returns what was seen of a thread's creation, with what was loaded at its addresses.
-fn creation(scene: &Scene<'_>, thread: Thread<'_>, start: Ticks) -> ThreadCreation {
-    let Some(origin) = thread.origin() else { return ThreadCreation::default() };
-    let places = |avmas: &[u64]| -> Vec<CodeAddress> {
-        avmas.iter().map(|&avma| scene.addresses.find(avma, start)).collect()
-    };
-    ThreadCreation {
-        stack: places(origin.stack()),
-        words: places(origin.words()),
-        inner_words: places(origin.inner_words()),
-        python_function: origin.python_function().map(Into::into),
-        python_thread_name: origin.python_thread_name().map(Into::into),
     }
 }
 

@@ -58,7 +58,11 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
         ..
     } = collector;
     contexts.sum_totals();
-    let is_any_unattributed = threads.iter().any(|thread| thread.unattributed_ns > 0.0);
+    // (What is outside of the timed calls will be, where calls were only counted.)
+    let counted: Vec<bool> = processes.iter().map(|process| process.only_counts).collect();
+    let only_counts = |thread: &CollectedThread| counted[thread.row.process];
+    let is_any_unattributed =
+        threads.iter().any(|thread| thread.unattributed_ns > 0.0 || only_counts(thread));
     // From here on, the numbers of objects are fixed.
     let nobody = if is_any_unattributed { names.mapped(NOT_ATTRIBUTED) } else { 0 };
     let used = threads
@@ -75,12 +79,14 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
         sum_by(&contexts, &forest, callers.len(), |at| caller_of[import_of(at) as usize]);
     let by_api = sum_by(&contexts, &forest, names.apis.len(), |at| api_of(import_of(at)));
     let by_object = sum_by(&contexts, &forest, names.objects.len(), |at| object_of(import_of(at)));
-    let unattributed: f64 = threads.iter().map(|thread| thread.unattributed_ns).sum();
 
     let of_threads = on_cpu.of_threads();
     for thread in &mut threads {
         let known = of_threads.get(&(thread.row.process as u32, thread.row.thread));
         thread.add_edges(known.copied().or(thread.row.on_cpu_ns));
+        if only_counts(thread) {
+            thread.give_up_own_code();
+        }
     }
     let (mut on_cpu, by_number) = on_cpu::tables_of(&on_cpu, &names, &contexts);
     let of_apis = (by_number.apis.as_slice(), on_cpu.sample_hz > 0);
@@ -91,10 +97,7 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
     let mut libraries = library_rows(&names, &by_object, &own_code, &ruler);
     libraries.extend(application_rows(&names, &own_code, &ruler));
     add_on_cpu(&mut libraries, &on_cpu, &names);
-    if unattributed > 0.0 {
-        let mut sums = Sums::default();
-        (sums.self_ns, sums.total_ns) = (unattributed, unattributed);
-        let measures = Measures { estimated: true, ..ruler.measure(&sums) };
+    if let Some(measures) = unattributed(&threads, only_counts, &ruler) {
         libraries.push(LibraryRow {
             on_cpu: (on_cpu.sample_hz > 0).then(SampledTime::default),
             ..library_row(&names, LibraryKind::Unattributed, nobody, measures)
@@ -142,7 +145,8 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
     let mut syscalls = syscalls::tables_of(syscalls, &around);
     let (waits, in_own_code) = (take(&mut syscalls.waits), take(&mut syscalls.in_own_code));
     let wait_causes = wait_causes::of_apis(&apis, &threads, &waits, &syscalls.by_api);
-    let own_wait_causes = wait_causes::of_own_code(&threads, &waits, &in_own_code, &names.objects);
+    let own_wait_causes =
+        wait_causes::of_own_code(&threads, &waits, &in_own_code, (&processes, &names.objects));
     let span_ns = span.map_or(Ns(0), |(start, end)| Ns(end.0 - start.0));
     let pauses = Pauses::of(&processes);
     Analysis {
@@ -346,6 +350,25 @@ fn application_rows(
     })
 }
 
+/// Adds up the time that can't be attributed, if there is any. What is outside of timed calls is no estimate.
+fn unattributed(
+    threads: &[CollectedThread],
+    only_counts: impl Fn(&CollectedThread) -> bool,
+    ruler: &Ruler,
+) -> Option<Measures> {
+    let (mut sums, mut estimated) = (Sums::default(), false);
+    for thread in threads.iter().filter(|thread| thread.unattributed_ns > 0.0) {
+        sums.self_ns += thread.unattributed_ns;
+        if only_counts(thread) {
+            sums.off_cpu.add(thread.unattributed_off_cpu);
+        } else {
+            estimated = true;
+        }
+    }
+    sums.total_ns = sums.self_ns;
+    (sums.self_ns > 0.0).then(|| Measures { estimated, ..ruler.measure(&sums) })
+}
+
 fn library_row(names: &Names, kind: LibraryKind, object: u32, measures: Measures) -> LibraryRow {
     let row = &names.objects[object as usize];
     LibraryRow {
@@ -412,9 +435,13 @@ fn thread_row(
     row.measures.share = ruler.share(thread.self_ns);
     row.application_ns = Ns::from_f64(thread.application_ns);
     row.unattributed_ns = Ns::from_f64(thread.unattributed_ns);
+    let unattributed = thread.unattributed_off_cpu;
+    row.unattributed_wait_ns = Ns::from_f64(unattributed.wait_ns);
+    row.unattributed_preempted_ns = Ns::from_f64(unattributed.preempted_ns.unwrap_or(0.0));
     (row.application_wait_ns, row.application_preempted_ns) =
         blocked_and_runnable(thread.application_off_cpu);
-    row.woken_ns = Ns::from_f64(thread.off_cpu.woken_ns + thread.application_off_cpu.woken_ns);
+    let outside_woken_ns = thread.application_off_cpu.woken_ns + unattributed.woken_ns;
+    row.woken_ns = Ns::from_f64(thread.off_cpu.woken_ns + outside_woken_ns);
     row.off_cpu = thread.measured.off_cpu();
     row.own_cost_ns = Ns::from_f64(thread.own_cost_ns);
     row.own_wait_ns = Ns::from_f64(thread.own_wait_ns);
@@ -460,6 +487,10 @@ fn sum_threads<'t>(threads: impl Iterator<Item = &'t CollectedThread> + Clone) -
         lifetime_ns: sum(|thread| thread.lifetime_ns),
         application_ns: sum(|thread| thread.application_ns),
         unattributed_ns: sum(|thread| thread.unattributed_ns),
+        unattributed_wait_ns: sum(|thread| thread.unattributed_off_cpu.wait_ns),
+        unattributed_preempted_ns: sum(|thread| {
+            thread.unattributed_off_cpu.preempted_ns.unwrap_or(0.0)
+        }),
         library_ns: sum(|thread| thread.self_ns),
         wait_ns: Ns::from_f64(library.wait_ns),
         preempted_ns: library.preempted_ns.map(Ns::from_f64),

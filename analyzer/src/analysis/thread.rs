@@ -1,5 +1,7 @@
 //! Threads while the run is being collected.
 
+use std::mem::take;
+
 use crate::clock::Ns;
 use crate::costs::Cost;
 use crate::names::Renumbered;
@@ -23,6 +25,7 @@ pub(super) struct CollectedThread {
     pub(super) lifetime_ns: f64,
     pub(super) application_ns: f64,
     pub(super) unattributed_ns: f64,
+    pub(super) unattributed_off_cpu: OffCpu,
     pub(super) application_off_cpu: OffCpu,
     /// In ns.
     pub(super) application_uncertainty: Uncertainty,
@@ -47,6 +50,15 @@ impl CollectedThread {
             self.application_off_cpu.lengthen_by_runnable(edges, self.application_ns);
         self.application_ns -= self.own_wait_ns;
         self.own_cost_ns += self.own_wait_ns;
+    }
+
+    /// Where calls were only counted, it is not known what was in them, and what in own code.
+    pub(super) fn give_up_own_code(&mut self) {
+        self.unattributed_ns += take(&mut self.application_ns);
+        self.unattributed_off_cpu.add(self.application_off_cpu);
+        let OffCpu { preempted_ns, .. } = self.application_off_cpu;
+        self.application_off_cpu =
+            OffCpu { preempted_ns: preempted_ns.map(|_| 0.0), ..OffCpu::default() };
     }
 
     /// Replaces the numbers used in a part by those of the whole run.

@@ -320,7 +320,9 @@ pub(super) fn find_locks(rows: &mut [CauseRow], analysis: &Analysis, turns: &dyn
     let key = |row: &CauseRow| {
         let is_word = matches!(row.object, WaitObject::Memory(_));
         let is_handover = row.purpose == Purpose::Handover && is_word;
-        let is_handover = is_handover && !is_of_team(row, analysis);
+        // (In a call that was only counted, it may as well be a barrier.)
+        let may_be_known = row.api.is_some() || !analysis.processes[row.process].only_counts;
+        let is_handover = is_handover && may_be_known && !is_of_team(row, analysis);
         is_handover.then(|| lock_key(&row.object, row.process)).flatten()
     };
     for row in rows.iter() {

@@ -108,7 +108,7 @@ fn others_have_time(
     let idle = |&thread: &u32| {
         let row = &evidence.analysis.threads[thread as usize];
         let known_ns = in_own_code.get(&thread).copied().unwrap_or_default();
-        let memory_ns = (row.application_wait_ns.unwrap_or_default().as_f64() - known_ns).max(0.0);
+        let memory_ns = (row.outside_wait_ns().unwrap_or_default().as_f64() - known_ns).max(0.0);
         let blocked_ns = row.off_cpu.blocked_ns?.as_f64() - memory_ns;
         let after_ns = end_ns.saturating_sub(row.end_ns.0);
         let ran_ns = after_ns.saturating_sub(common_ns(&ready, (row.end_ns.0, end_ns)));

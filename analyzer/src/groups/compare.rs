@@ -33,7 +33,7 @@ const SUB_GROUP_SHARE: f64 = 0.1;
 
 /// Returns waits in library calls and, if the scheduler was observed, in the thread's own code.
 fn wait_ns(thread: &ThreadRow) -> Ns {
-    Ns(thread.measures.wait_ns.0.saturating_add(thread.application_wait_ns.unwrap_or(Ns(0)).0))
+    Ns(thread.measures.wait_ns.0.saturating_add(thread.outside_wait_ns().unwrap_or(Ns(0)).0))
 }
 
 pub(super) fn row(

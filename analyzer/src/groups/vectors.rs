@@ -59,7 +59,7 @@ impl Vectors {
                 }
             };
             let known = |part: Option<Ns>| part.unwrap_or(Ns(0));
-            let (wait, preempted) = (row.application_wait_ns, row.application_preempted_ns);
+            let (wait, preempted) = (row.outside_wait_ns(), row.application_preempted_ns);
             add(OWN_CODE, 0, row.application_ns, known(wait), known(preempted));
             for api in &row.apis {
                 add(api.api, api.calls, api.self_ns, api.wait_ns, api.preempted_ns);
@@ -101,4 +101,9 @@ fn on_cpu_ns(thread: &ThreadRow) -> f64 {
     let library = &thread.measures;
     on_cpu(library.self_ns, Some(library.wait_ns), library.preempted_ns)
         + on_cpu(thread.application_ns, thread.application_wait_ns, thread.application_preempted_ns)
+        + on_cpu(
+            thread.unattributed_ns,
+            Some(thread.unattributed_wait_ns),
+            Some(thread.unattributed_preempted_ns),
+        )
 }

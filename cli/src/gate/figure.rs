@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use chase_analyzer::{Analysis, Measures, Ns, SampledTime, WaitSource, blocked};
+use chase_analyzer::{
+    Analysis, Measures, Ns, SampledTime, WaitCause as Cause, WaitSource, blocked,
+};
 
 use crate::args::{Condition, Figure, Kind, Unit};
 use crate::names::{Names, did_you_mean};
@@ -59,6 +61,12 @@ fn value_and_whole(condition: &Condition, run: &Analysis) -> Result<Option<(Valu
     let named = |names: &[&str]| names.iter().any(|name| condition.glob.is_match(name));
     if condition.figure == Figure::OnCpu && run.on_cpu.samples == 0 {
         return Err("no samples were taken in that run: record with the companion (chase doctor), or ask for .self".to_owned());
+    }
+    if run.only_counts() && !is_known_by_counts(condition, run) {
+        return Err(format!(
+            "calls were only counted in that run (--timing count): ask for {}",
+            if condition.kind == Kind::Wait { "sleep, io or page" } else { ".calls or .on_cpu" }
+        ));
     }
     Ok(match condition.kind {
         Kind::Library => {
@@ -127,6 +135,22 @@ fn value_and_whole(condition: &Condition, run: &Analysis) -> Result<Option<(Valu
         };
         (value, whole)
     }))
+}
+
+/// Whether a figure is known where calls were not timed. What a futex was waited for is not, nor, without a companion, any wait.
+fn is_known_by_counts(condition: &Condition, run: &Analysis) -> bool {
+    match condition.kind {
+        Kind::Library | Kind::Function => {
+            matches!(condition.figure, Figure::Calls | Figure::OnCpu)
+        }
+        Kind::Wait => {
+            let by_futexes =
+                [Cause::Lock, Cause::Condition, Cause::Barrier, Cause::Join, Cause::Other];
+            run.wait_source() == WaitSource::Scheduler
+                && !by_futexes.iter().any(|&cause| condition.glob.is_match(&view::cause(cause)))
+        }
+        Kind::Syscall | Kind::Run => true,
+    }
 }
 
 /// The figure of one row.

@@ -2,7 +2,7 @@
 
 use chase_analyzer::{FileKind, Finding, FindingKind};
 
-use super::{OWN_CODE, api, calls_at, group, mostly_at, take};
+use super::{api, calls_at, group, mostly_at, own_code, take};
 use crate::causes;
 use crate::report::Report;
 use crate::terminal::{count, elapsed, percent, plural};
@@ -36,7 +36,7 @@ pub(super) fn small_transfers(report: &Report, finding: &Finding) -> (String, St
     };
     let file = name(report, finding).unwrap_or_else(|| unnamed.to_owned());
     let by = finding.api.map_or_else(
-        || OWN_CODE.to_owned(),
+        || own_code(report).to_owned(),
         |number| format!("{}{}", api(report, Some(number)), calls_at(report, finding)),
     );
     (
@@ -74,7 +74,9 @@ pub(super) fn syncing(report: &Report, finding: &Finding) -> (String, String) {
                 calls_at(report, finding)
             )
         }
-        None => format!("{} {syscall} in {OWN_CODE}", plural(*calls, "system call")),
+        None => {
+            format!("{} {syscall} in {}", plural(*calls, "system call"), own_code(report))
+        }
     };
     let part = part.map_or_else(String::new, |part| {
         let short = file.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&file);
@@ -98,7 +100,7 @@ pub(super) fn spinning(report: &Report, finding: &Finding) -> (String, String) {
     };
     let by = match finding.api {
         Some(number) => format!("{}{}", api(report, Some(number)), calls_at(report, finding)),
-        None => format!("sched_yield in {OWN_CODE}"),
+        None => format!("sched_yield in {}", own_code(report)),
     };
     (
         format!("{} spins", group(report, finding).label),

@@ -22,13 +22,16 @@ pub(super) fn busy(totals: &Totals) -> Ns {
         totals.preempted_ns,
         totals.application_wait_ns,
         totals.application_preempted_ns,
+        Some(totals.unattributed_wait_ns),
+        Some(totals.unattributed_preempted_ns),
     ];
     let off = off.into_iter().flatten().fold(0_u64, |sum, part| sum.saturating_add(part.0));
-    let all = totals.application_ns.0.saturating_add(totals.library_ns.0);
-    Ns(all.saturating_sub(off))
+    Ns(totals.whole_ns().0.saturating_sub(off))
 }
 
 /// Time that they waited.
 pub(super) fn waits(totals: &Totals) -> Ns {
-    Ns(totals.wait_ns.0.saturating_add(totals.application_wait_ns.unwrap_or_default().0))
+    let outside = totals.application_wait_ns.unwrap_or_default().0;
+    let outside = outside.saturating_add(totals.unattributed_wait_ns.0);
+    Ns(totals.wait_ns.0.saturating_add(outside))
 }

@@ -8,6 +8,7 @@ use super::listing::{Column, Figure, Listing, Row, detail, named};
 use super::place::Place;
 use super::watch::Look;
 use crate::args::TopTable;
+use crate::causes;
 use crate::report::Report;
 use crate::terminal::{Align, count, elapsed, percent};
 
@@ -237,12 +238,12 @@ impl<'l> Figures<'l> {
         let mut rows = Vec::new();
         let is_it = |row: &&ThreadRow| row.process == process && row.thread == number;
         if let Some(thread) = self.analysis.threads.iter().find(is_it) {
-            let waits = thread.application_wait_ns.unwrap_or_default();
+            let waits = thread.outside_wait_ns().unwrap_or_default();
             let off = waits.0.saturating_add(thread.application_preempted_ns.unwrap_or_default().0);
             let object = self.report.names.object(thread.own_object);
             rows.push(Row {
                 cells: vec![
-                    "(own code)".into(),
+                    causes::function(self.report, None).into(),
                     object.into(),
                     self.processor(Ns(thread.application_ns.0.saturating_sub(off))),
                     self.waiting(waits),
@@ -284,7 +285,7 @@ impl<'l> Figures<'l> {
             let object = api.map(|api| self.analysis.apis[api as usize].object);
             Row {
                 cells: vec![
-                    api.map_or("(own code)", |api| self.report.names.short(api as usize)).into(),
+                    causes::function(self.report, api).into(),
                     object.map_or("", |object| self.report.names.object(object)).into(),
                     (&*cause).into(),
                     self.waiting(wait_ns),
@@ -370,7 +371,7 @@ impl<'l> Figures<'l> {
             let api = row.of.api;
             let name = match api {
                 Some(api) => self.report.names.short(api as usize),
-                None if row.of.is_recorded => "(own code)",
+                None if row.of.is_recorded => causes::function(self.report, None),
                 None => "(not recorded)",
             };
             let cells = vec![name.into(), (&*row.of.library).into()];
@@ -442,18 +443,19 @@ impl<'l> Figures<'l> {
 /// Neither waiting nor waiting for a processor.
 fn busy_of(thread: &ThreadRow) -> Ns {
     let parts = [
-        thread.application_wait_ns,
-        thread.application_preempted_ns,
+        thread.outside_wait_ns(),
+        thread.outside_preempted_ns(),
         Some(thread.measures.wait_ns),
         thread.measures.preempted_ns,
     ];
     let off = parts.into_iter().flatten().fold(0_u64, |sum, part| sum.saturating_add(part.0));
-    let all = thread.application_ns.0.saturating_add(thread.measures.self_ns.0);
+    let outside = thread.application_ns.0.saturating_add(thread.unattributed_ns.0);
+    let all = outside.saturating_add(thread.measures.self_ns.0);
     Ns(all.saturating_sub(off))
 }
 
 fn waits_of(thread: &ThreadRow) -> Ns {
-    let own = thread.application_wait_ns.unwrap_or_default();
+    let own = thread.outside_wait_ns().unwrap_or_default();
     Ns(thread.measures.wait_ns.0.saturating_add(own.0))
 }
 

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::waiting::{self, PREEMPTED};
 use super::{
-    PERCENT, QUANTILES, SELF, Show, TIMED, TOTAL, calls, estimates, left_out, legend, longest_of,
-    of_call, self_share, self_time, share, total_time,
+    PERCENT, QUANTILES, SELF, Show, TIMED, TOTAL, calls, counted, estimates, left_out, legend,
+    longest_of, of_call, self_share, self_time, share, total_time,
 };
 use super::{sites, sorting};
 use crate::args::{ApiFilter, LibFilter, SortArg, matches};
@@ -105,6 +105,7 @@ impl Show for Apis<'_> {
             terms.push(ASKS_FOR);
         }
         terms.extend([("waits for", "by the function's name, not measured"), QUANTILES]);
+        terms.extend(counted(report));
         terms.extend(estimates(report).map(|estimate| [estimate, TIMED]).into_iter().flatten());
         out.push_str(&legend(terminal, &terms));
         Ok(out)

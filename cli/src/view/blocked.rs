@@ -4,7 +4,7 @@ use chase_analyzer::{Blocked, BlockedRow, IdleRow, WaitSource, blocked};
 use serde_json::Value;
 
 use super::{apis, waiting};
-use crate::causes::OWN_CODE;
+use crate::causes::function;
 use crate::machine::{self, Rows};
 use crate::report::{Report, fraction};
 use crate::sentences;
@@ -103,10 +103,6 @@ fn idle(report: &Report, found: &Blocked) -> String {
         [only] => format!("{idle} in {}", function(report, only.api)),
         _ => format!("{idle}: {}", places.join(", ")),
     }
-}
-
-fn function(report: &Report, api: Option<u32>) -> &str {
-    api.map_or(OWN_CODE, |api| report.names.short(api as usize))
 }
 
 fn table(report: &Report, found: &Blocked, rows: &[&BlockedRow]) -> Table {

@@ -3,17 +3,18 @@
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use chase_analyzer::{PartyKind, WaitEdge, WaitGraph, blocked, wait_graph};
+use chase_analyzer::{PartyKind, WaitEdge, WaitGraph, blocked, critical_path, wait_graph};
 use chase_html::{Diagram, GroupWaits, WaitsForWhom};
 use chase_viz::{Graph, GraphArrow, GraphNode, Heading, Sheet};
 use serde_json::Value;
 
-use super::{Show, left_out, legend};
+use super::{Show, left_out, legend, words, wrap};
 use crate::args::GraphFormat;
 use crate::causes;
 use crate::machine::{self, Rows};
 use crate::report::Report;
-use crate::terminal::{Align, Cell, Table, Terminal, clean, count, elapsed};
+use crate::sentences::view_command;
+use crate::terminal::{Align, Cell, Table, Terminal, clean, count, elapsed, percent};
 
 /// Boxes of a picture.
 const MOST: usize = 16;
@@ -24,9 +25,16 @@ const NOTHING: &str = "Nothing is known of who waits for whom: no companion has 
 /// The table.
 pub(super) struct Waits;
 
-fn of_groups(report: &Report) -> WaitGraph {
+/// The graph, and the group that only seems to be the bottleneck, with its part of the critical path.
+fn of_groups(report: &Report) -> (WaitGraph, Option<(u32, f64)>) {
     let groups = report.groups();
-    wait_graph(report.causes(), &blocked(&report.analysis).idle_groups(groups))
+    let mut graph = wait_graph(report.causes(), &blocked(&report.analysis).idle_groups(groups));
+    let off_path = graph.bottleneck.and_then(|_| {
+        let (images, naming) = (&report.loaded.images, report.routines());
+        let path = critical_path(images, &report.analysis, groups, &naming, None)?;
+        graph.take_off_path(&path.parts)
+    });
+    (graph, off_path)
 }
 
 /// What a wait is for: a group, or what is no thread of the run.
@@ -44,7 +52,7 @@ fn target(report: &Report, edge: &WaitEdge) -> String {
 
 fn longest(report: &Report, edge: &WaitEdge) -> (String, String) {
     let Some(row) = report.causes().get(edge.longest) else { return Default::default() };
-    let call = row.api.map_or(causes::OWN_CODE, |api| report.names.short(api as usize));
+    let call = causes::function(report, row.api);
     let site = causes::site(report, row.process, row.site);
     let place = if site.is_empty() { call.to_owned() } else { format!("{call} at {site}") };
     (place, causes::awaited(report, row))
@@ -54,7 +62,7 @@ impl Show for Waits {
     const NAME: &'static str = "graph";
 
     fn text(&self, report: &Report, terminal: Terminal, top: usize) -> anyhow::Result<String> {
-        let graph = of_groups(report);
+        let (graph, off_path) = of_groups(report);
         if graph.edges.is_empty() {
             return Ok(format!("{NOTHING}.\n"));
         }
@@ -88,6 +96,23 @@ impl Show for Waits {
                 clean(label)
             ));
         }
+        if let Some((group, share)) = off_path {
+            let label = clean(&report.groups().rows[group as usize].label);
+            let gain = match share {
+                0.0 => "it has no part in the critical path, and the run lasts as long without it"
+                    .to_owned(),
+                _ => format!(
+                    "it has {} of the critical path, and the run gains no more than that by it",
+                    percent(share)
+                ),
+            };
+            let text = format!(
+                "Others wait for {label}, and it hardly waits for others; but {gain}: {} has what makes it last.",
+                view_command(report, "path"),
+            );
+            let width = terminal.width.unwrap_or(usize::MAX);
+            out.push_str(&format!("\n{}\n", wrap(words(&text), 0, 0, width)));
+        }
         out.push_str(&legend(
             terminal,
             &[("waits for", "for a lock, who has it; otherwise who ends the wait")],
@@ -96,7 +121,7 @@ impl Show for Waits {
     }
 
     fn tables(&self, report: &Report, top: usize) -> anyhow::Result<Vec<Rows>> {
-        let graph = of_groups(report);
+        let (graph, _) = of_groups(report);
         let label = |group: u32| Value::from(&*report.groups().rows[group as usize].label);
         let mut rows = Vec::new();
         for edge in graph.edges.iter().take(top) {
@@ -126,7 +151,7 @@ pub(super) fn write(
     format: GraphFormat,
     output: Option<&Path>,
 ) -> anyhow::Result<String> {
-    let graph = of_groups(report);
+    let (graph, _) = of_groups(report);
     if graph.edges.is_empty() {
         bail!(NOTHING);
     }
@@ -179,7 +204,7 @@ fn drawn(report: &Report, graph: &WaitGraph) -> Graph {
 
 /// For the page; `None` where nothing is known.
 pub(super) fn for_page(report: &Report) -> Option<WaitsForWhom> {
-    let graph = of_groups(report);
+    let (graph, _) = of_groups(report);
     if graph.edges.is_empty() {
         return None;
     }

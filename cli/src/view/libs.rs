@@ -6,8 +6,8 @@ use super::sampled::{self, CPU, CPU_LEGEND, KERNEL};
 use super::sorting;
 use super::waiting::{self, PREEMPTED};
 use super::{
-    PERCENT, QUANTILES, SELF, Show, TOTAL, calls, estimates, left_out, legend, longest_of, of_call,
-    self_share, self_time, share, total_time,
+    PERCENT, QUANTILES, SELF, Show, TOTAL, at_least, calls, counted, estimates, left_out, legend,
+    longest_of, of_call, self_share, self_time, share, total_time,
 };
 use crate::args::{LibFilter, SortArg, matches};
 use crate::machine::{self, MEASURES, OFF_CPU, ON_CPU, Rows};
@@ -41,6 +41,7 @@ impl Show for Libs<'_> {
         };
         terms
             .extend([&[PERCENT, SELF, TOTAL][..], &waiting::legend(report), &[QUANTILES]].concat());
+        terms.extend(counted(report));
         terms.extend(estimates(report));
         terms.extend(not_attributed(report));
         out.push_str(&legend(terminal, &terms));
@@ -57,12 +58,19 @@ impl Show for Libs<'_> {
 
 /// Explanation of the row of time that belongs to nobody, if there is one.
 pub(super) fn not_attributed(report: &Report) -> Option<(&'static str, &'static str)> {
+    const OUTSIDE: (&str, &str) = (
+        "[not attributed]",
+        "what is outside of the timed calls: the program's own code, and all calls that were only counted",
+    );
     const TERM: (&str, &str) = (
         "[not attributed]",
         "an estimate: how long others had the processor during calls that were not timed, and during which of them nobody measured",
     );
     let is_it = |row: &LibraryRow| row.kind == LibraryKind::Unattributed;
-    report.analysis.libraries.iter().any(is_it).then_some(TERM)
+    report.analysis.libraries.iter().any(is_it).then_some(match report.analysis.only_counts() {
+        true => OUTSIDE,
+        false => TERM,
+    })
 }
 
 fn table<'r>(report: &Report, rows: impl Iterator<Item = &'r LibraryRow>) -> Table {
@@ -92,11 +100,11 @@ fn table<'r>(report: &Report, rows: impl Iterator<Item = &'r LibraryRow>) -> Tab
             sampled::share(report, row.on_cpu).into(),
             sampled::kernel(report, row.on_cpu).into(),
             self_share(report, measures).into(),
-            self_time(measures).into(),
+            at_least(report, measures, self_time(measures)).into(),
             match row.kind {
                 LibraryKind::Application => String::new(),
                 LibraryKind::Unattributed => String::new(),
-                LibraryKind::Library => total_time(measures),
+                LibraryKind::Library => at_least(report, measures, total_time(measures)),
             }
             .into(),
             share(report, measures.wait_ns).into(),

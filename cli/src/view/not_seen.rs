@@ -140,6 +140,11 @@ fn gaps(report: &Report) -> Vec<String> {
     let not_seen = &report.analysis.not_seen;
     let counts = [
         (
+            not_seen.processes_counted,
+            "process",
+            "whose calls were only counted (--timing count), but for those of a few functions: how long they took, and how long the program's own code, is not known",
+        ),
+        (
             not_seen.calls_without_thread,
             "call",
             match not_seen.stopped.is_empty() {

@@ -12,7 +12,6 @@ use serde_json::{Map, Value};
 use super::{Show, left_out, legend};
 use crate::args::SpanArgs;
 use crate::causes;
-use crate::causes::OWN_CODE;
 use crate::event_loops::waits_at;
 use crate::machine::{self, Rows};
 use crate::report::Report;
@@ -171,13 +170,13 @@ fn words(report: &Report, doing: &Doing, runs: Option<Runs>) -> [String; 3] {
     match (doing, runs) {
         (Doing::Running, None) => ["runs".to_owned(), String::new(), String::new()],
         (Doing::Running, Some(runs)) => {
-            let call = runs.api.map_or(OWN_CODE, |api| report.names.short(api as usize));
+            let call = causes::function(report, runs.api);
             let object = report.names.object(runs.object).to_owned();
             [format!("runs in {call}"), object, String::new()]
         }
         (Doing::Woken, _) => ["was woken".to_owned(), String::new(), String::new()],
         (Doing::Waiting(PathWait { api, site, process, object, .. }), _) => {
-            let call = api.map_or(OWN_CODE, |api| report.names.short(api as usize));
+            let call = causes::function(report, *api);
             let site = causes::site(report, *process, *site);
             [format!("waits in {call}"), site, causes::object(report, *process, object)]
         }

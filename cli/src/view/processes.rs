@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use chase_analyzer::{Analysis, Ending, ProcessRow};
+use chase_analyzer::{Analysis, Ending, ProcessRow, Totals};
 use unicode_width::UnicodeWidthStr;
 
 use super::approximate;
@@ -68,11 +68,17 @@ pub(super) fn headline(analysis: &Analysis, process: &ProcessRow, terminal: Term
         process.pid,
         elapsed(process.wall_ns.0),
         plural(totals.threads as u64, "thread"),
-        approximate(totals.calls_estimated, plural(totals.calls, "library call")),
+        calls(totals, process.only_counts),
         overhead(analysis),
         ending(process.ending),
     );
     line(process.name(), &facts, terminal)
+}
+
+/// `18.0k library calls, only counted`.
+fn calls(totals: &Totals, only_counted: bool) -> String {
+    let calls = approximate(totals.calls_estimated, plural(totals.calls, "library call"));
+    if only_counted { format!("{calls} (only counted)") } else { calls }
 }
 
 /// The name of a program and what is to be said of it, in lines that fit the terminal.
@@ -94,7 +100,7 @@ pub(super) fn run_headline(report: &Report, terminal: Terminal) -> String {
         number(&analysis.processes),
         elapsed(analysis.wall_ns.0),
         threads(analysis),
-        approximate(analysis.totals.calls_estimated, plural(analysis.totals.calls, "library call"),),
+        calls(&analysis.totals, analysis.only_counts()),
         overhead(analysis),
     );
     line(first, &facts, terminal)

@@ -8,8 +8,8 @@ use super::not_seen::{NotSeen, section};
 use super::sampled::{self, CALLBACKS, CALLBACKS_LEGEND, CPU, CPU_LEGEND, KERNEL};
 use super::threads::Threads;
 use super::{
-    QUANTILES, SELF_SHARE, Show, blocked, calls, estimates, findings, groups, legend, more,
-    of_call, processes, self_share, share, syscalls, waiting, words, wrap,
+    QUANTILES, SELF_SHARE, Show, blocked, calls, counted, estimates, findings, groups, legend,
+    more, of_call, processes, self_share, share, syscalls, waiting, words, wrap,
 };
 use crate::args::{ApiFilter, GroupFilter, LibFilter, Runs, SortArg, ThreadFilter};
 use crate::machine::Rows;
@@ -54,6 +54,7 @@ impl Show for Summary {
         terms.push(SELF_SHARE);
         terms.extend(waiting::legend(report).first());
         terms.push(QUANTILES);
+        terms.extend(counted(report));
         terms.extend(estimates(report));
         terms.extend(libs::not_attributed(report));
         let findings = findings::text(report, terminal);

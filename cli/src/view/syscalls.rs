@@ -9,6 +9,7 @@ use chase_analyzer::{Analysis, OfApi, OfLibrary, OfThread, Selection, SyscallRow
 use super::apis::is_wanted;
 use super::{Show, legend, threads};
 use crate::args::{ApiFilter, LibFilter, SyscallsBy, ThreadFilter, matches};
+use crate::causes;
 use crate::machine::Rows;
 use crate::names::Names;
 use crate::report::Report;
@@ -22,9 +23,13 @@ const OUTSIDE: &str = "(outside library calls)";
 /// What stands for what chase could not record.
 const UNRECORDED: &str = "(not recorded)";
 
-/// The name for calls that no library call made.
-fn nobody(is_recorded: bool) -> &'static str {
-    if is_recorded { OUTSIDE } else { UNRECORDED }
+/// The name for calls that no library call made, or none that was timed.
+fn nobody(analysis: &Analysis, is_recorded: bool) -> &'static str {
+    match is_recorded {
+        true if analysis.only_counts() => causes::OUTSIDE,
+        true => OUTSIDE,
+        false => UNRECORDED,
+    }
 }
 
 pub(super) struct Syscalls<'a> {

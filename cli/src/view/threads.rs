@@ -85,7 +85,7 @@ impl Show for Threads<'_> {
                 created_in(report, row).into(),
                 moment(row.start_ns.0).into(),
                 format!("{about}{}", elapsed(row.lifetime_ns.0)).into(),
-                with_error(&row.measures, row.application_ns).into(),
+                application(report, row).into(),
                 with_error(&row.measures, row.measures.self_ns).into(),
                 elapsed(wait_ns(row).0).into(),
                 preempted_ns(row).map_or_else(String::new, |ns| elapsed(ns.0)).into(),
@@ -105,6 +105,7 @@ impl Show for Threads<'_> {
             ("application", "lifetime less library calls and less the cost of recording"),
             ("library", "in library calls"),
         ]);
+        terms.extend(super::counted(report));
         terms.extend(waiting::legend_of_library(report));
         terms.push(("≥", "the end was not seen"));
         out.push_str(&legend(terminal, &terms));
@@ -165,6 +166,8 @@ impl Show for Threads<'_> {
             "application_wait_ns",
             "application_preempted_ns",
             "unattributed_ns",
+            "unattributed_wait_ns",
+            "unattributed_preempted_ns",
             "on_cpu_ns",
             "own_cost_ns",
             "overlap_ns",
@@ -195,17 +198,24 @@ impl Show for Threads<'_> {
     }
 }
 
+/// Its own code, where that is known.
+fn application(report: &Report, row: &ThreadRow) -> String {
+    match report.analysis.processes[row.process].only_counts {
+        true => String::new(),
+        false => with_error(&row.measures, row.application_ns),
+    }
+}
+
 /// What a thread waited, in library calls and, where the scheduler told, in its own code.
 fn wait_ns(row: &ThreadRow) -> Ns {
-    let own = row.application_wait_ns.unwrap_or_default();
+    let own = row.outside_wait_ns().unwrap_or_default();
     Ns(row.measures.wait_ns.0.saturating_add(own.0))
 }
 
 /// For how long it could have run while others did, likewise; also during calls that were not timed.
 fn preempted_ns(row: &ThreadRow) -> Option<Ns> {
-    let own =
-        row.application_preempted_ns.unwrap_or_default().0.saturating_add(row.unattributed_ns.0);
-    row.measures.preempted_ns.map(|ns| Ns(ns.0.saturating_add(own)))
+    let own = row.outside_preempted_ns().unwrap_or_default();
+    row.measures.preempted_ns.map(|ns| Ns(ns.0.saturating_add(own.0)))
 }
 
 /// A thread without a name has its number.

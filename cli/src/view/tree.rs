@@ -13,8 +13,8 @@ use super::apis::is_wanted;
 use super::groups::{self, name_threads};
 use super::waiting;
 use super::{
-    PERCENT, QUANTILES, SELF, Show, TOTAL, approximate, calls, estimates, left_out, legend, marked,
-    of_call, threads,
+    PERCENT, QUANTILES, SELF, Show, TOTAL, approximate, calls, counted, estimates, left_out,
+    legend, marked, of_call, threads,
 };
 use crate::args::{ApiFilter, GroupFilter, LibFilter, ThreadFilter};
 use crate::machine::{self, MEASURES, Rows};
@@ -238,6 +238,7 @@ impl Show for Tree<'_> {
             terms.extend(waiting::legend(report).first());
         }
         terms.push(QUANTILES);
+        terms.extend(counted(report));
         terms.extend(estimates(report));
         out.push_str(&legend(terminal, &terms));
         Ok(out)

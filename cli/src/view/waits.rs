@@ -12,7 +12,7 @@ use super::apis::{cause, is_wanted};
 use super::groups::{chosen, name_threads, rows as group_rows};
 use super::{Show, event_loops, left_out, legend, share, waiting};
 use crate::args::{ApiFilter, GroupFilter, LibFilter};
-use crate::causes::{self, OWN_CODE, Told};
+use crate::causes::{self, Told};
 use crate::machine::{self, Rows};
 use crate::report::Report;
 use crate::terminal::{Align, Cell, Look, Table, Terminal, count, elapsed, percent};
@@ -280,7 +280,7 @@ impl Show for Waits<'_> {
         .may_drop(["Library", "calls", "threads", "by", "most"]);
         for row in rows.iter().take(top) {
             let api = row.api.map(|api| &report.analysis.apis[api as usize]);
-            let name = row.api.map_or(OWN_CODE, |api| report.names.short(api as usize));
+            let name = causes::function(report, row.api);
             let library = api.map_or("", |api| report.names.object(api.object));
             table.row([
                 name.into(),

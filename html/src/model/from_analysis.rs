@@ -225,9 +225,10 @@ fn waiting_in_own_code(
 }
 
 fn blocked_in(analysis: &Analysis, rows: &[BlockedRow], names: &dyn Names) -> Vec<BlockedIn> {
+    let outside = if analysis.only_counts() { "outside timed calls" } else { "own code" };
     let row = |row: &BlockedRow| BlockedIn {
         cause: row.cause,
-        function: row.api.map_or("own code", |api| names.function(api as usize)).into(),
+        function: row.api.map_or(outside, |api| names.function(api as usize)).into(),
         library: row.api.map_or("", |api| names.object(analysis.apis[api as usize].object)).into(),
         ns: row.wait_ns.as_f64(),
         threads: row.threads,

@@ -156,10 +156,10 @@ fn life(thread: &ThreadRow) -> Life {
     }
     let of = |own: Option<Ns>, calls: Ns| own.map_or(0.0, |ns| ns.as_f64()) + calls.as_f64();
     let measures = &thread.measures;
-    let blocked_ns = of(thread.application_wait_ns, measures.wait_ns);
-    let runnable_ns =
-        of(thread.application_preempted_ns, measures.preempted_ns.unwrap_or_default());
-    let all = thread.application_ns.as_f64() + measures.self_ns.as_f64();
+    let blocked_ns = of(thread.outside_wait_ns(), measures.wait_ns);
+    let runnable_ns = of(thread.outside_preempted_ns(), measures.preempted_ns.unwrap_or_default());
+    let outside_ns = thread.application_ns.as_f64() + thread.unattributed_ns.as_f64();
+    let all = outside_ns + measures.self_ns.as_f64();
     let running_ns = (all - blocked_ns - runnable_ns).max(0.0);
     Life { running_ns, runnable_ns, blocked_ns, is_measured: false }
 }

@@ -178,7 +178,7 @@ fn of_groups(document: &Value, found: &mut Sentences) {
         return;
     }
     let waits = |row: &Value| {
-        ["wait_ns", "application_wait_ns"]
+        ["wait_ns", "application_wait_ns", "unattributed_wait_ns"]
             .iter()
             .filter_map(|field| number(row, field))
             .sum::<f64>()
@@ -218,7 +218,8 @@ fn of_groups(document: &Value, found: &mut Sentences) {
 fn waits(document: &Value, found: &mut Sentences) {
     let totals = &document["totals"];
     let all = sum(std::slice::from_ref(totals), "wait_ns")
-        + number(totals, "application_wait_ns").unwrap_or(0.0);
+        + number(totals, "application_wait_ns").unwrap_or(0.0)
+        + number(totals, "unattributed_wait_ns").unwrap_or(0.0);
     let threads = number(totals, "threads").unwrap_or(0.0);
     let tables: [&[&str]; 2] = [&["waits"], &["blocked", "idle"]];
     for names in tables {

@@ -62,7 +62,7 @@ pub(in crate::view) fn brief(report: &Report, terminal: Terminal, top: usize) ->
         let of = &rows[0].of;
         let (name, library) = match of.api {
             Some(api) => (report.names.short(api as usize), &*of.library),
-            None => (nobody(of.is_recorded), ""),
+            None => (nobody(&report.analysis, of.is_recorded), ""),
         };
         table.row([
             name.into(),

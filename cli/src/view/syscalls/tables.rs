@@ -161,7 +161,7 @@ pub(super) fn text(
             for row in rows.iter().take(top) {
                 let (name, library) = match row.of.api {
                     Some(api) => (part.names.short(api as usize), &*row.of.library),
-                    None => (nobody(row.of.is_recorded), ""),
+                    None => (nobody(part.analysis, row.of.is_recorded), ""),
                 };
                 let names = [name.into(), Cell::new(library, Look::Faint), (&*row.syscall).into()];
                 table.add(figures(names, &row.measures, row.per_call, row.nested.as_deref()));
@@ -175,7 +175,7 @@ pub(super) fn text(
                 let of = &row.of;
                 let name = match of.object {
                     Some(object) => part.names.object(object),
-                    None => nobody(of.is_recorded),
+                    None => nobody(part.analysis, of.is_recorded),
                 };
                 let names = [name.into(), (&*row.syscall).into()];
                 table.add(figures(names, &row.measures, row.per_call, row.nested.as_deref()));
@@ -248,7 +248,11 @@ fn chain(part: &Part<'_>, of: OfContext) -> String {
     let rows = std::iter::successors(of.context.and_then(row), |at| at.parent.and_then(row));
     let mut names: Vec<&str> = rows.map(|at| part.names.short(at.api as usize)).collect();
     names.reverse();
-    if names.is_empty() { nobody(of.is_recorded).to_owned() } else { names.join(" → ") }
+    if names.is_empty() {
+        nobody(part.analysis, of.is_recorded).to_owned()
+    } else {
+        names.join(" → ")
+    }
 }
 
 /// All tables, or the one asked for; what is asked for, or the one by API, comes first.
