@@ -31,6 +31,7 @@ mod machine;
 mod mutual;
 mod peers;
 mod polling;
+mod processes;
 mod sites;
 mod sleepers;
 mod spinning;
@@ -171,9 +172,9 @@ pub fn findings(
         groups_and_numbers.filter_map(|group| starts::short_threads(&evidence, group)).collect();
     found.retain(|finding| !starts::is_of_short_threads(&short, finding));
     found.extend(short);
-    if let Some(short) = machine::short_processes(&evidence) {
+    if let Some(short) = processes::short_processes(&evidence) {
         // Who waits for short processes is limited by them: that is the same.
-        found.retain(|stage| !machine::is_of_short_processes(&evidence, stage));
+        found.retain(|stage| !processes::is_of_short_processes(&evidence, stage));
         found.push(short);
     }
     for finding in &mut found {

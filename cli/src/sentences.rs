@@ -280,7 +280,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
         FindingKind::EventLoopHeldUp { .. } => event_loops::in_words(report, finding, &who),
         FindingKind::UnevenWork { .. } => uneven::in_words(report, finding, &who),
         FindingKind::MappingChurn { .. } => uses::mapping_churn(report, finding),
-        FindingKind::ShortProcesses { .. } => uses::short_processes(finding),
+        FindingKind::ShortProcesses { .. } => uses::short_processes(report, finding),
         FindingKind::SlowStart { .. } => starts::slow_library(report, finding),
         FindingKind::ShortThreads { .. } => starts::short_threads(report, finding),
         FindingKind::SlowLoading { calls, all_ns, library } => {

@@ -426,6 +426,8 @@ pub enum FindingKind {
         median_ns: Ns,
         /// How long at least one of these processes lived.
         all_ns: Ns,
+        /// The part of their time on the processor that is chase's own cost: what they save is without it.
+        own: f64,
     },
     /// Threads are started for pieces of work that take less time than to start and to end them.
     ShortThreads {

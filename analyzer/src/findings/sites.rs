@@ -30,6 +30,7 @@ pub(super) fn name(evidence: &Evidence<'_>, finding: &mut Finding) {
             | Kind::LookedUpAgain { .. }
             | Kind::MadeAgain { .. }
             | Kind::Spinning { .. }
+            | Kind::ShortProcesses { .. }
     );
     let (Some(api), Some(&thread)) = (finding.api, finding.threads.first()) else { return };
     let is_known = finding.blame.as_ref().is_some_and(|blame| blame.site.is_some());
