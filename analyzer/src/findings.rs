@@ -21,6 +21,7 @@ mod calls;
 mod crowded;
 mod ends;
 mod event_loops;
+mod exceptions;
 mod files;
 mod flows;
 mod holders;
@@ -158,6 +159,7 @@ pub fn findings(
     found.extend(sleepers::sleeping(&evidence));
     found.extend(transfers::small(&evidence));
     found.extend(spinning::spinning(&evidence));
+    found.extend(exceptions::thrown(&evidence));
     found.extend(again::looked_up(&evidence));
     found.extend(anew::made(&evidence));
     found.extend(syncs::syncing(&evidence));

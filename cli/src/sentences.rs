@@ -4,6 +4,7 @@ mod again;
 mod called_back;
 mod command;
 mod ends;
+mod exceptions;
 mod locks;
 mod number;
 mod processors;
@@ -277,6 +278,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
             ),
         ),
         FindingKind::Spinning { .. } => uses::spinning(report, finding),
+        FindingKind::Exceptions { .. } => exceptions::in_words(report, finding),
         FindingKind::EventLoopHeldUp { .. } => event_loops::in_words(report, finding, &who),
         FindingKind::UnevenWork { .. } => uneven::in_words(report, finding, &who),
         FindingKind::MappingChurn { .. } => uses::mapping_churn(report, finding),

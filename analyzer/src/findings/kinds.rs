@@ -399,6 +399,15 @@ pub enum FindingKind {
         /// The same as a share of all time on the CPU of these threads.
         of_cpu: f64,
     },
+    /// So many exceptions are thrown that it takes much of the processor time.
+    Exceptions {
+        /// How many, by the threads of the group.
+        thrown: u64,
+        /// How long the processor had to do with them, at least.
+        cpu_ns: Ns,
+        /// The same as a share of the run's time on the CPU, without chase's own.
+        of_cpu: f64,
+    },
     /// Memory is mapped and unmapped again and again.
     MappingChurn {
         /// Whether it is the allocator that asks for memory and gives it back, in functions that do so in some of their calls: else, the

@@ -150,7 +150,8 @@ fn of_waits(
     most(sums, all)
 }
 
-fn most(sums: HashMap<CodeAddress, (usize, f64)>, all: f64) -> Option<Place> {
+/// Returns the place of most calls, if it is that of half of all.
+pub(super) fn most(sums: HashMap<CodeAddress, (usize, f64)>, all: f64) -> Option<Place> {
     // (Calls whose place is not known say nothing of other places.)
     let known: f64 = sums.values().map(|&(_, value)| value).sum();
     let key = |site: &CodeAddress| (site.object, site.svma, site.avma);

@@ -51,6 +51,7 @@ pub(crate) fn command(report: &Report, finding: &Finding) -> String {
         FindingKind::SlowStart { own_ns, calls_ns, .. } if own_ns >= calls_ns => {
             ("hot", String::new())
         }
+        FindingKind::Exceptions { .. } => ("hot", String::new()),
         FindingKind::SlowStart { .. } => ("tree", group),
         FindingKind::ShortProcesses { .. } => ("", String::new()),
     };

@@ -98,7 +98,9 @@ fn sentence(names: &dyn Names, finding: &Finding) -> super::Finding {
         FindingKind::StarvedConsumers { .. } | FindingKind::SlowStart { .. } => {
             SectionId::Libraries
         }
-        FindingKind::ManyTinyCalls { .. } | FindingKind::Spinning { .. } => SectionId::Flame,
+        FindingKind::ManyTinyCalls { .. }
+        | FindingKind::Spinning { .. }
+        | FindingKind::Exceptions { .. } => SectionId::Flame,
     };
     let Sentence { claim, evidence, gain } = names.sentence(finding);
     super::Finding {
