@@ -41,6 +41,7 @@ mod starts;
 mod syncs;
 mod system;
 mod threads;
+mod ticks;
 mod transfers;
 mod uneven;
 mod uses;
@@ -149,6 +150,7 @@ pub fn findings(
             found.extend(stages::last_to_end(&evidence, group));
             found.extend(peers::slow(&evidence, group));
             found.extend(polling::find(&evidence, group));
+            found.extend(ticks::idle(&evidence, group));
         }
     }
     found.extend(ends::last_of_several(&evidence, &found));

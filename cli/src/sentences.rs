@@ -58,6 +58,7 @@ pub(crate) fn sentence(report: &Report, finding: &Finding) -> Sentence {
     let gain = match finding.kind {
         FindingKind::TooManyThreads { .. }
         | FindingKind::Polling { .. }
+        | FindingKind::IdleTimer { .. }
         | FindingKind::Spinning { .. }
         | FindingKind::EventLoopHeldUp { .. }
         | FindingKind::SubGroups { .. } => None,
@@ -277,6 +278,7 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 at(report, finding),
             ),
         ),
+        FindingKind::IdleTimer { .. } => again::idle_timer(report, finding),
         FindingKind::Spinning { .. } => uses::spinning(report, finding),
         FindingKind::Exceptions { .. } => exceptions::in_words(report, finding),
         FindingKind::EventLoopHeldUp { .. } => event_loops::in_words(report, finding, &who),

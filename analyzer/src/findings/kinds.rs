@@ -366,6 +366,17 @@ pub enum FindingKind {
         /// Waits of a thread per second.
         per_second: f64,
     },
+    /// A timer (`timerfd`) wakes threads often, which do next to nothing then.
+    IdleTimer {
+        /// How often they waited for it.
+        waits: u64,
+        /// Waits of a thread per second.
+        per_second: f64,
+        /// How long these waits were on average.
+        mean_ns: f64,
+        /// How long a thread runs after each, on average: without what the kernel does for it, and chase.
+        runs_ns: Ns,
+    },
     /// A thread that serves whoever is ready takes much longer than usual at times, while others wait for it.
     EventLoopHeldUp {
         /// How often it took its turn.

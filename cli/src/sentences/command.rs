@@ -35,6 +35,7 @@ pub(crate) fn command(report: &Report, finding: &Finding) -> String {
         | FindingKind::SlowPeer { .. }
         | FindingKind::DelayedAcknowledgements { .. }
         | FindingKind::Polling { .. }
+        | FindingKind::IdleTimer { .. }
         | FindingKind::SleepingStage { .. }
         | FindingKind::EventLoopHeldUp { .. } => ("waits", group),
         FindingKind::LimitingStage { .. } => ("waits", String::new()),

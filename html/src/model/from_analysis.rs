@@ -87,6 +87,7 @@ fn sentence(names: &dyn Names, finding: &Finding) -> super::Finding {
         | FindingKind::SlowPeer { .. }
         | FindingKind::DelayedAcknowledgements { .. }
         | FindingKind::Polling { .. }
+        | FindingKind::IdleTimer { .. }
         | FindingKind::EventLoopHeldUp { .. } => SectionId::Blocked,
         FindingKind::SmallTransfers { .. }
         | FindingKind::Syncing { .. }
