@@ -30,6 +30,7 @@ mod kinds;
 mod locks;
 mod machine;
 mod mutual;
+mod parts;
 mod peers;
 mod polling;
 mod processes;
@@ -47,8 +48,6 @@ mod uneven;
 mod uses;
 mod waits;
 
-use std::collections::HashSet;
-
 use serde::Serialize;
 
 use crate::address::CodeAddress;
@@ -60,7 +59,8 @@ use crate::clock::Ns;
 use crate::groups::{GroupRow, Groups};
 use crate::tail::Tails;
 use crate::watched::Watched;
-pub use kinds::{FindingKind, Inside, SubGroupSummary};
+pub use kinds::FindingKind;
+pub use parts::{Inside, SubGroupSummary};
 
 /// The maximum number of findings.
 const MOST: usize = 7;
@@ -184,7 +184,7 @@ pub fn findings(
     for finding in &mut found {
         finding.called_back = evidence.called_back(finding);
     }
-    let mut found = locks::each_once(claimed_once(&evidence, without_turns(found)));
+    let mut found = locks::each_once(claimed_once(&evidence, uneven::without_turns(found)));
     found.sort_by_key(|finding| (std::cmp::Reverse(finding.saves_ns), finding.group));
     found.truncate(MOST);
     for finding in &mut found {
@@ -192,28 +192,6 @@ pub fn findings(
         sites::name(&evidence, finding);
     }
     found
-}
-
-/// Removes uneven work of threads that take turns: each of them is alone in turn.
-fn without_turns(found: Vec<Finding>) -> Vec<Finding> {
-    use FindingKind as Kind;
-    let mut take_turns = HashSet::new();
-    for finding in &found {
-        match &finding.kind {
-            Kind::SerialisingLock { .. } | Kind::MutualWaits { .. } => {
-                take_turns.insert(finding.group);
-            }
-            Kind::LimitingStage { waiting, .. } => {
-                take_turns.insert(finding.group);
-                take_turns.extend(waiting);
-            }
-            _ => {}
-        }
-    }
-    let is_left = |finding: &Finding| {
-        !matches!(finding.kind, Kind::UnevenWork { .. }) || !take_turns.contains(&finding.group)
-    };
-    found.into_iter().filter(is_left).collect()
 }
 
 /// Removes findings that another finding explains better.
