@@ -77,6 +77,9 @@ pub struct Analysis {
     pub on_cpu: OnCpu,
     /// The overhead of chase.
     pub overhead: Overhead,
+    /// What of it is beside calls, by process.
+    #[serde(skip)]
+    pub(crate) beside_calls: Vec<Ns>,
     /// What waits are for, by API.
     #[serde(skip)]
     pub(crate) wait_causes: OfApis,
@@ -127,12 +130,14 @@ impl Analysis {
             progress(done as f64 / all.max(1) as f64);
         });
         let mut analysis = tables::from_collector(collector.finish());
+        analysis.beside_calls = overhead::beside_calls(images);
         analysis.overhead = overhead::of_images(
             images,
             |number| selection.has_process(number),
             &analysis.threads,
             &analysis.on_cpu,
             analysis.syscalls.tracing_cost_ns.0,
+            &analysis.beside_calls,
         );
         analysis
     }

@@ -21,6 +21,7 @@ mod calls;
 mod crowded;
 mod ends;
 mod event_loops;
+mod exceptions;
 mod files;
 mod flows;
 mod holders;
@@ -30,8 +31,10 @@ mod kinds;
 mod locks;
 mod machine;
 mod mutual;
+mod parts;
 mod peers;
 mod polling;
+mod processes;
 mod sites;
 mod sleepers;
 mod spinning;
@@ -40,12 +43,11 @@ mod starts;
 mod syncs;
 mod system;
 mod threads;
+mod ticks;
 mod transfers;
 mod uneven;
 mod uses;
 mod waits;
-
-use std::collections::HashSet;
 
 use serde::Serialize;
 
@@ -58,7 +60,8 @@ use crate::clock::Ns;
 use crate::groups::{GroupRow, Groups};
 use crate::tail::Tails;
 use crate::watched::Watched;
-pub use kinds::{FindingKind, Inside, SubGroupSummary};
+pub use kinds::FindingKind;
+pub use parts::{Inside, SubGroupSummary};
 
 /// The maximum number of findings.
 const MOST: usize = 7;
@@ -149,6 +152,7 @@ pub fn findings(
             found.extend(stages::last_to_end(&evidence, group));
             found.extend(peers::slow(&evidence, group));
             found.extend(polling::find(&evidence, group));
+            found.extend(ticks::idle(&evidence, group));
         }
     }
     found.extend(ends::last_of_several(&evidence, &found));
@@ -159,6 +163,7 @@ pub fn findings(
     found.extend(sleepers::sleeping(&evidence));
     found.extend(transfers::small(&evidence));
     found.extend(spinning::spinning(&evidence));
+    found.extend(exceptions::thrown(&evidence));
     found.extend(again::looked_up(&evidence));
     found.extend(anew::made(&evidence));
     found.extend(syncs::syncing(&evidence));
@@ -173,15 +178,15 @@ pub fn findings(
         groups_and_numbers.filter_map(|group| starts::short_threads(&evidence, group)).collect();
     found.retain(|finding| !starts::is_of_short_threads(&short, finding));
     found.extend(short);
-    if let Some(short) = machine::short_processes(&evidence) {
+    if let Some(short) = processes::short_processes(&evidence) {
         // Who waits for short processes is limited by them: that is the same.
-        found.retain(|stage| !machine::is_of_short_processes(&evidence, stage));
+        found.retain(|stage| !processes::is_of_short_processes(&evidence, stage));
         found.push(short);
     }
     for finding in &mut found {
         finding.called_back = evidence.called_back(finding);
     }
-    let mut found = locks::each_once(claimed_once(&evidence, without_turns(found)));
+    let mut found = locks::each_once(claimed_once(&evidence, uneven::without_turns(found)));
     found.sort_by_key(|finding| (std::cmp::Reverse(finding.saves_ns), finding.group));
     found.truncate(MOST);
     for finding in &mut found {
@@ -189,28 +194,6 @@ pub fn findings(
         sites::name(&evidence, finding);
     }
     found
-}
-
-/// Removes uneven work of threads that take turns: each of them is alone in turn.
-fn without_turns(found: Vec<Finding>) -> Vec<Finding> {
-    use FindingKind as Kind;
-    let mut take_turns = HashSet::new();
-    for finding in &found {
-        match &finding.kind {
-            Kind::SerialisingLock { .. } | Kind::MutualWaits { .. } => {
-                take_turns.insert(finding.group);
-            }
-            Kind::LimitingStage { waiting, .. } => {
-                take_turns.insert(finding.group);
-                take_turns.extend(waiting);
-            }
-            _ => {}
-        }
-    }
-    let is_left = |finding: &Finding| {
-        !matches!(finding.kind, Kind::UnevenWork { .. }) || !take_turns.contains(&finding.group)
-    };
-    found.into_iter().filter(is_left).collect()
 }
 
 /// Removes findings that another finding explains better.

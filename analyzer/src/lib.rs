@@ -92,6 +92,7 @@ mod ends;
 mod error;
 mod event_loops;
 mod evidence;
+mod exceptions;
 mod findings;
 mod fold;
 mod group_tree;
@@ -167,6 +168,7 @@ pub use critical::{
 pub use ends::LateThread;
 pub use error::{Cause as FailureCause, Error, Failure};
 pub use event_loops::{Client, EventLoop, HeldUp, RanLate, WaitInTurns};
+pub use exceptions::{Exceptions, exceptions};
 pub use findings::{Blame, Finding, FindingKind, Inside, SubGroupSummary, findings};
 pub use fold::{Folded, fold};
 pub use group_tree::{GroupContext, group_tree};

@@ -73,22 +73,31 @@ impl Overhead {
     }
 }
 
-/// Computes the overhead in the `selected` images; `threads` are the rows of their threads.
+/// Returns the overhead of starts, ends and forks, of starting threads, and of new contexts, by image.
+pub(crate) fn beside_calls(images: &[Image]) -> Vec<Ns> {
+    let of_one = |image: &Image| {
+        let header = image.recording.header();
+        let slow = image.recording.threads().map(|thread| thread.record().slow_ticks as f64);
+        let ticks = header.cost_later_ticks as f64 + slow.sum::<f64>();
+        let later_ns = Ns::from_f64(ticks * image.clock.ns_per_tick()).0;
+        Ns(header.cost_start_ns.saturating_add(later_ns))
+    };
+    images.iter().map(of_one).collect()
+}
+
+/// Computes the overhead in the `selected` images; `threads` are the rows of their threads, `beside_calls` is by image.
 pub(crate) fn of_images(
     images: &[Image],
     selected: impl Fn(usize) -> bool,
     threads: &[ThreadRow],
     on_cpu: &OnCpu,
     watching_ns: u64,
+    beside_calls: &[Ns],
 ) -> Overhead {
     let images = || images.iter().enumerate().filter(|(number, _)| selected(*number));
-    let (mut start_ns, mut later_ns, mut companion_ns) = (0_u64, 0_u64, 0_u64);
-    for (_, image) in images() {
-        let header = image.recording.header();
-        start_ns = start_ns.saturating_add(header.cost_start_ns);
-        let slow = image.recording.threads().map(|thread| thread.record().slow_ticks as f64);
-        let ticks = header.cost_later_ticks as f64 + slow.sum::<f64>();
-        later_ns = later_ns.saturating_add(Ns::from_f64(ticks * image.clock.ns_per_tick()).0);
+    let (mut beside_ns, mut companion_ns) = (0_u64, 0_u64);
+    for (number, image) in images() {
+        beside_ns = beside_ns.saturating_add(beside_calls[number].0);
         let companion = image.syscalls.as_ref().map_or(0, |file| file.header().companion_cpu_ns);
         companion_ns = companion_ns.max(companion);
     }
@@ -101,16 +110,16 @@ pub(crate) fn of_images(
     let found = on_cpu.objects.iter().find(|row| row.name == OWN);
     let found_ns = found.map_or(0, |row| row.time.on_cpu_ns.0);
     // Samples also found the hook in starts of threads and processes that were watched already.
-    let known_ns = calls_ns.saturating_add(later_ns).saturating_add(start_ns);
+    let known_ns = calls_ns.saturating_add(beside_ns);
     let more_ns = found_ns.saturating_sub(known_ns);
     let cpu_ns = cpu_ns(images(), threads);
-    let inside = [calls_ns, more_ns, start_ns, later_ns, watching_ns];
+    let inside = [calls_ns, more_ns, beside_ns, watching_ns];
     let inside_ns = inside.iter().fold(0, |sum: u64, &part| sum.saturating_add(part));
     Overhead {
         without_ns: Ns(cpu_ns.saturating_sub(inside_ns)),
         calls_ns: Ns(calls_ns.saturating_add(more_ns)),
         sampled_ns: Ns(more_ns),
-        beside_calls_ns: Ns(start_ns.saturating_add(later_ns)),
+        beside_calls_ns: Ns(beside_ns),
         watching_ns: Ns(watching_ns),
         companion_ns: Ns(companion_ns),
     }

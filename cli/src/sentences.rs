@@ -4,6 +4,7 @@ mod again;
 mod called_back;
 mod command;
 mod ends;
+mod exceptions;
 mod locks;
 mod number;
 mod processors;
@@ -62,6 +63,7 @@ pub(crate) fn sentence(report: &Report, finding: &Finding) -> Sentence {
     let gain = match finding.kind {
         FindingKind::TooManyThreads { .. }
         | FindingKind::Polling { .. }
+        | FindingKind::IdleTimer { .. }
         | FindingKind::Spinning { .. }
         | FindingKind::EventLoopHeldUp { .. }
         | FindingKind::SubGroups { .. } => None,
@@ -281,11 +283,13 @@ fn claim_and_evidence(report: &Report, finding: &Finding) -> (String, String) {
                 at(report, finding),
             ),
         ),
+        FindingKind::IdleTimer { .. } => again::idle_timer(report, finding),
         FindingKind::Spinning { .. } => uses::spinning(report, finding),
+        FindingKind::Exceptions { .. } => exceptions::in_words(report, finding),
         FindingKind::EventLoopHeldUp { .. } => event_loops::in_words(report, finding, &who),
         FindingKind::UnevenWork { .. } => uneven::in_words(report, finding, &who),
         FindingKind::MappingChurn { .. } => uses::mapping_churn(report, finding),
-        FindingKind::ShortProcesses { .. } => uses::short_processes(finding),
+        FindingKind::ShortProcesses { .. } => uses::short_processes(report, finding),
         FindingKind::SlowStart { .. } => starts::slow_library(report, finding),
         FindingKind::ShortThreads { .. } => starts::short_threads(report, finding),
         FindingKind::SlowLoading { calls, all_ns, library } => {

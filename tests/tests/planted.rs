@@ -40,6 +40,7 @@ planted! {
     the_last_of_futures: "join_future.cpp",
     a_poll_loop: "polling.c",
     a_lock_that_spins: "spinning.c",
+    exceptions_as_a_rule: "exceptions.cpp",
     a_poll_loop_in_python: "polling.py",
     a_script_of_short_processes: "short_processes.sh",
     a_thread_for_each_task: "short_threads.c",

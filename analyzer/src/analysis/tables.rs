@@ -163,6 +163,7 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
         syscalls,
         on_cpu,
         overhead: Overhead::default(),
+        beside_calls: Vec::new(),
         wait_causes,
         own_wait_causes,
         object_causes: ObjectCauses::default(),

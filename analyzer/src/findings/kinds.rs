@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::parts::{Inside, SubGroupSummary};
 use crate::clock::Ns;
 use crate::groups::Why;
 use crate::watched::FileKind;
@@ -366,6 +367,17 @@ pub enum FindingKind {
         /// Waits of a thread per second.
         per_second: f64,
     },
+    /// A timer (`timerfd`) wakes threads often, which do next to nothing then.
+    IdleTimer {
+        /// How often they waited for it.
+        waits: u64,
+        /// Waits of a thread per second.
+        per_second: f64,
+        /// How long these waits were on average.
+        mean_ns: f64,
+        /// How long a thread runs after each, on average: without what the kernel does for it, and chase.
+        runs_ns: Ns,
+    },
     /// A thread that serves whoever is ready takes much longer than usual at times, while others wait for it.
     EventLoopHeldUp {
         /// How often it took its turn.
@@ -399,6 +411,15 @@ pub enum FindingKind {
         /// The same as a share of all time on the CPU of these threads.
         of_cpu: f64,
     },
+    /// So many exceptions are thrown that it takes much of the processor time.
+    Exceptions {
+        /// How many, by the threads of the group.
+        thrown: u64,
+        /// How long the processor had to do with them, at least.
+        cpu_ns: Ns,
+        /// The same as a share of the run's time on the CPU, without chase's own.
+        of_cpu: f64,
+    },
     /// Memory is mapped and unmapped again and again.
     MappingChurn {
         /// Whether it is the allocator that asks for memory and gives it back, in functions that do so in some of their calls: else, the
@@ -426,6 +447,8 @@ pub enum FindingKind {
         median_ns: Ns,
         /// How long at least one of these processes lived.
         all_ns: Ns,
+        /// The part of their time on the processor that is chase's own cost: what they save is without it.
+        own: f64,
     },
     /// Threads are started for pieces of work that take less time than to start and to end them.
     ShortThreads {
@@ -469,26 +492,4 @@ pub enum FindingKind {
         /// Mean silhouette of the clustering.
         silhouette: f64,
     },
-}
-
-/// The call inside in which a slow call spent its time.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Inside {
-    /// The API, by number in [`Analysis::apis`].
-    pub api: u32,
-    /// How often the thread called it there.
-    pub calls: u64,
-    /// Total time of these calls.
-    pub total_ns: Ns,
-}
-
-/// One behaviour within a group.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct SubGroupSummary {
-    /// The number of threads.
-    pub threads: usize,
-    /// Where they spend most of their useful time; `None` for their own code.
-    pub api: Option<u32>,
-    /// The share of it that they spend there.
-    pub share: f64,
 }

@@ -30,6 +30,7 @@ pub(super) fn name(evidence: &Evidence<'_>, finding: &mut Finding) {
             | Kind::LookedUpAgain { .. }
             | Kind::MadeAgain { .. }
             | Kind::Spinning { .. }
+            | Kind::ShortProcesses { .. }
     );
     let (Some(api), Some(&thread)) = (finding.api, finding.threads.first()) else { return };
     let is_known = finding.blame.as_ref().is_some_and(|blame| blame.site.is_some());
@@ -149,7 +150,8 @@ fn of_waits(
     most(sums, all)
 }
 
-fn most(sums: HashMap<CodeAddress, (usize, f64)>, all: f64) -> Option<Place> {
+/// Returns the place of most calls, if it is that of half of all.
+pub(super) fn most(sums: HashMap<CodeAddress, (usize, f64)>, all: f64) -> Option<Place> {
     // (Calls whose place is not known say nothing of other places.)
     let known: f64 = sums.values().map(|&(_, value)| value).sum();
     let key = |site: &CodeAddress| (site.object, site.svma, site.avma);

@@ -48,7 +48,7 @@ pub(super) fn symbol<'e>(evidence: &Evidence<'e>, api: Option<u32>) -> &'e str {
 }
 
 /// Threads by process and number there.
-fn numbers(evidence: &Evidence<'_>) -> HashMap<(usize, u32), u32> {
+pub(super) fn numbers(evidence: &Evidence<'_>) -> HashMap<(usize, u32), u32> {
     let all = (0..).zip(&evidence.analysis.threads);
     all.map(|(number, row)| ((row.process, row.thread), number)).collect()
 }

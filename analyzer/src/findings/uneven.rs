@@ -1,5 +1,7 @@
 //! Work that is divided unevenly over threads.
 
+use std::collections::HashSet;
+
 use super::{Blame, Evidence, Finding, FindingKind};
 use crate::uneven::UnevenWork;
 
@@ -43,4 +45,26 @@ fn of_group(evidence: &Evidence<'_>, number: u32, one: &UnevenWork) -> Option<Fi
         ..Blame::default()
     });
     Some(Finding { blame, ..finding })
+}
+
+/// Removes uneven work of threads that take turns: each of them is alone in turn.
+pub(super) fn without_turns(found: Vec<Finding>) -> Vec<Finding> {
+    use FindingKind as Kind;
+    let mut take_turns = HashSet::new();
+    for finding in &found {
+        match &finding.kind {
+            Kind::SerialisingLock { .. } | Kind::MutualWaits { .. } => {
+                take_turns.insert(finding.group);
+            }
+            Kind::LimitingStage { waiting, .. } => {
+                take_turns.insert(finding.group);
+                take_turns.extend(waiting);
+            }
+            _ => {}
+        }
+    }
+    let is_left = |finding: &Finding| {
+        !matches!(finding.kind, Kind::UnevenWork { .. }) || !take_turns.contains(&finding.group)
+    };
+    found.into_iter().filter(is_left).collect()
 }

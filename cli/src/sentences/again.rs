@@ -2,6 +2,7 @@
 
 use chase_analyzer::{Finding, FindingKind, Ns};
 
+use super::number::is_plural;
 use super::{api, at, calls_at, group, take, uses, who};
 use crate::report::Report;
 use crate::terminal::{count, elapsed, plural};
@@ -129,4 +130,25 @@ fn waiting(all: Ns, waiting: Ns) -> String {
     } else {
         String::new()
     }
+}
+
+/// The claim of a finding about a timer that wakes threads for nothing, and what it rests on.
+pub(super) fn idle_timer(report: &Report, finding: &Finding) -> (String, String) {
+    let FindingKind::IdleTimer { waits, per_second, mean_ns, runs_ns } = finding.kind else {
+        return (String::new(), String::new());
+    };
+    let label = &group(report, finding).label;
+    (
+        format!("{label} is woken by a timer for next to nothing, {per_second:.0} times a second"),
+        format!(
+            ": {} of {} for {}, in {}{}, and after each {} for {} outside of the kernel. A longer period, or none while there is nothing to do, would cost less",
+            plural(waits, "wait"),
+            elapsed(mean_ns.round() as u64),
+            uses::name(report, finding).unwrap_or_else(|| "a timer".to_owned()),
+            api(report, finding.api),
+            at(report, finding),
+            if is_plural(label) { "they run" } else { "it runs" },
+            elapsed(runs_ns.0),
+        ),
+    )
 }

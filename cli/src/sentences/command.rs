@@ -35,6 +35,7 @@ pub(crate) fn command(report: &Report, finding: &Finding) -> String {
         | FindingKind::SlowPeer { .. }
         | FindingKind::DelayedAcknowledgements { .. }
         | FindingKind::Polling { .. }
+        | FindingKind::IdleTimer { .. }
         | FindingKind::SleepingStage { .. }
         | FindingKind::EventLoopHeldUp { .. } => ("waits", group),
         FindingKind::LimitingStage { .. } => ("waits", String::new()),
@@ -51,6 +52,7 @@ pub(crate) fn command(report: &Report, finding: &Finding) -> String {
         FindingKind::SlowStart { own_ns, calls_ns, .. } if own_ns >= calls_ns => {
             ("hot", String::new())
         }
+        FindingKind::Exceptions { .. } => ("hot", String::new()),
         FindingKind::SlowStart { .. } => ("tree", group),
         FindingKind::ShortProcesses { .. } => ("", String::new()),
     };

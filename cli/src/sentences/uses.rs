@@ -9,6 +9,8 @@ use crate::terminal::{count, elapsed, percent, plural};
 
 /// Threads that wait for a processor for more than this part of their lives have another time without that.
 const WAITED: f64 = 0.01;
+/// Chase's own cost is not worth a word if it is a smaller part than this.
+const LITTLE: f64 = 0.01;
 /// With less of the waits than this, the named file is not the only one.
 const ALL: f64 = 0.9;
 
@@ -160,9 +162,16 @@ pub(super) fn mapping_churn(report: &Report, finding: &Finding) -> (String, Stri
 }
 
 /// The claim of a finding about programs that are started again and again, and what it rests on.
-pub(super) fn short_processes(finding: &Finding) -> (String, String) {
-    let FindingKind::ShortProcesses { processes, program, of_program, forks, median_ns, all_ns } =
-        &finding.kind
+pub(super) fn short_processes(report: &Report, finding: &Finding) -> (String, String) {
+    let FindingKind::ShortProcesses {
+        processes,
+        program,
+        of_program,
+        forks,
+        median_ns,
+        all_ns,
+        own,
+    } = &finding.kind
     else {
         return (String::new(), String::new());
     };
@@ -174,15 +183,26 @@ pub(super) fn short_processes(finding: &Finding) -> (String, String) {
         0 => String::new(),
         forks => format!(", and {} without a program (subshells)", plural(forks as u64, "fork")),
     };
+    let by = finding.api.map_or_else(String::new, |number| {
+        let by = (api(report, Some(number)), calls_at(report, finding));
+        format!(", by {} in {}{}", by.0, group(report, finding).label, by.1)
+    });
+    let own = match *own > LITTLE {
+        true => format!(
+            ". {} of their time on the processor is chase's own, which is left out",
+            percent(*own)
+        ),
+        false => String::new(),
+    };
     (
         format!(
-            "{} programs are started that live for {} (median), {of_program} of them {program}{forks}",
+            "{} programs are started that live for {} (median), {of_program} of them {program}{forks}{by}",
             count(*processes as u64),
             elapsed(median_ns.0),
         ),
         // (They are recorded once the hook is loaded; who waits for them also waits for what is before and after that.)
         format!(
-            ": one or more of them live during {} of the run, without what it takes to start and to end them",
+            ": one or more of them live during {} of the run, without what it takes to start and to end them{own}",
             elapsed(all_ns.0),
         ),
     )

@@ -136,6 +136,18 @@ fn silent_threads(report: &Report) -> Vec<String> {
     report.loaded.images.iter().filter_map(line).collect()
 }
 
+/// Throws, which do not return.
+fn exceptions(report: &Report) -> Option<String> {
+    let found = chase_analyzer::exceptions(&report.analysis).filter(|found| found.are_many())?;
+    let takes = found.on_cpu_ns.map_or_else(String::new, |ns| {
+        format!("; by samples, at least {} on the processor", elapsed(ns.0))
+    });
+    Some(format!(
+        "how long {} took, which do not return to their callers: unwinding the stack is in the time of the functions that throw{takes}",
+        plural(found.thrown, "throw"),
+    ))
+}
+
 fn gaps(report: &Report) -> Vec<String> {
     let not_seen = &report.analysis.not_seen;
     let counts = [
@@ -231,6 +243,7 @@ fn gaps(report: &Report) -> Vec<String> {
             format!("all calls: --libs and --exclude leave none of {imports} (chase-report apis names libraries and functions, in a run without them)"),
         );
     }
+    gaps.extend(exceptions(report));
     gaps.extend(silent_threads(report));
     gaps.extend(unrecorded(report));
     gaps.extend(super::syscalls::not_seen(report));

@@ -87,6 +87,7 @@ fn sentence(names: &dyn Names, finding: &Finding) -> super::Finding {
         | FindingKind::SlowPeer { .. }
         | FindingKind::DelayedAcknowledgements { .. }
         | FindingKind::Polling { .. }
+        | FindingKind::IdleTimer { .. }
         | FindingKind::EventLoopHeldUp { .. } => SectionId::Blocked,
         FindingKind::SmallTransfers { .. }
         | FindingKind::Syncing { .. }
@@ -98,7 +99,9 @@ fn sentence(names: &dyn Names, finding: &Finding) -> super::Finding {
         FindingKind::StarvedConsumers { .. } | FindingKind::SlowStart { .. } => {
             SectionId::Libraries
         }
-        FindingKind::ManyTinyCalls { .. } | FindingKind::Spinning { .. } => SectionId::Flame,
+        FindingKind::ManyTinyCalls { .. }
+        | FindingKind::Spinning { .. }
+        | FindingKind::Exceptions { .. } => SectionId::Flame,
     };
     let Sentence { claim, evidence, gain } = names.sentence(finding);
     super::Finding {
