@@ -25,6 +25,7 @@ mod files;
 mod flows;
 mod holders;
 mod joint;
+mod jvm;
 mod kinds;
 mod locks;
 mod machine;

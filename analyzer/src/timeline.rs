@@ -21,7 +21,7 @@ use crate::image::Image;
 use crate::long_waits::{LongWait, long_waits};
 use crate::syscalls::is_for_memory_map;
 use crate::timed_samples::{TimedSample, timed_samples};
-use crate::wait_causes::{is_function_of_team, is_of_team, of_wait};
+use crate::wait_causes::{futex_in, futex_of, of_wait};
 
 /// A run over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -122,21 +122,36 @@ impl BlockedSpan {
     #[must_use]
     pub fn is_for(&self, analysis: &Analysis, thread: u32) -> Cause {
         let row = self.api.and_then(|api| analysis.apis.get(api as usize));
-        let is_of_team = match row {
+        let futex = match row {
             _ if self.cause == SpanCause::Recording => return Cause::Other,
             // It was stopped.
             _ if self.cause == SpanCause::Other && self.syscall.is_none() => return Cause::Other,
             // What the name tells holds for all of its waits.
             Some(row) if row.waits_for.is_some() => return analysis.waits_for(self.api, thread),
-            Some(row) => is_function_of_team(row),
+            Some(row) => futex_in(row),
             None => {
                 let row = analysis.threads.get(thread as usize);
-                row.is_some_and(|row| is_of_team(row, &analysis.objects))
+                row.map_or(Cause::Other, |row| futex_of(row, &analysis.objects))
             }
         };
         let number = self.syscall.unwrap_or(NO_SYSCALL);
+        let futex = match futex {
+            Cause::Other => self.mostly_at_words(analysis, thread),
+            told => told,
+        };
         let for_memory_map = is_for_memory_map(number, self.cause == SpanCause::Threads);
-        of_wait(number, for_memory_map, is_of_team)
+        of_wait(number, for_memory_map, futex)
+    }
+
+    /// What most of the thread's waits in this place are for of those that may be at a word of memory.
+    fn mostly_at_words(&self, analysis: &Analysis, thread: u32) -> Cause {
+        let parts = analysis.parts_of_waits(self.api, thread);
+        let mut causes = parts.into_iter().map(|(cause, _)| cause);
+        let may_be = |cause: &Cause| {
+            use Cause::{Barrier, Condition, Lock};
+            matches!(cause, Lock | Condition | Barrier)
+        };
+        causes.find(may_be).unwrap_or(Cause::Other)
     }
 }
 

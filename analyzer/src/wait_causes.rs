@@ -37,7 +37,7 @@ pub(crate) fn of_apis(
     for wait in waits {
         let Some(api) = wait.api else { continue };
         let row = &apis[api as usize];
-        let cause = of_wait(wait.number, wait.for_memory_map, is_function_of_team(row));
+        let cause = of_wait(wait.number, wait.for_memory_map, futex_in(row));
         add(&mut seen[api as usize], cause, wait.ns);
         let thread = numbers.get(&(wait.process, wait.thread)).filter(|_| row.waits_for.is_none());
         if let Some(&thread) = thread {
@@ -47,7 +47,7 @@ pub(crate) fn of_apis(
     let mut times: Vec<Times> = vec![BTreeMap::new(); apis.len()];
     for row in syscalls {
         let Some(api) = row.of.api.map(|api| api as usize) else { continue };
-        let cause = of_wait(row.number, false, is_function_of_team(&apis[api]));
+        let cause = of_wait(row.number, false, futex_in(&apis[api]));
         add(&mut times[api], cause, row.measures.off_cpu_ns.0);
     }
     let found: Vec<_> =
@@ -62,9 +62,19 @@ pub(crate) fn of_apis(
     OfApis { mostly, mixed, of_all_threads }
 }
 
-/// Whether threads wait in this function for others of a team of OpenMP.
-pub(crate) fn is_function_of_team(row: &ApiRow) -> bool {
-    row.symbol.starts_with("GOMP_")
+/// What a futex is for in a function whose name does not tell. Others of a team of OpenMP are waited for in functions of its own; inside of a
+/// library's function, it is a lock of the library. Who calls `futex` itself may wait for anything.
+pub(crate) fn futex_in(row: &ApiRow) -> Cause {
+    match &*row.symbol {
+        name if name.starts_with("GOMP_") => Cause::Barrier,
+        "syscall" => Cause::Other,
+        _ => Cause::Lock,
+    }
+}
+
+/// What a futex is for in a thread's own code.
+pub(crate) fn futex_of(thread: &ThreadRow, objects: &[ObjectRow]) -> Cause {
+    if is_of_team(thread, objects) { Cause::Barrier } else { Cause::Other }
 }
 
 /// Threads by their process and their number there.
@@ -83,18 +93,18 @@ pub(crate) fn of_own_code(
     objects: &[ObjectRow],
 ) -> Vec<Vec<(Cause, f64)>> {
     let numbers = numbers(threads);
-    let is_of_team = |thread: usize| is_of_team(&threads[thread], objects);
+    let futex = |thread: usize| futex_of(&threads[thread], objects);
     let mut seen: Vec<Times> = vec![BTreeMap::new(); threads.len()];
     for wait in waits.iter().filter(|wait| wait.api.is_none()) {
         if let Some(&thread) = numbers.get(&(wait.process, wait.thread)) {
-            let cause = of_wait(wait.number, wait.for_memory_map, is_of_team(thread));
+            let cause = of_wait(wait.number, wait.for_memory_map, futex(thread));
             add(&mut seen[thread], cause, wait.ns);
         }
     }
     let mut times: Vec<Times> = vec![BTreeMap::new(); threads.len()];
     for made in in_own_code {
         if let Some(&thread) = numbers.get(&(made.process, made.thread)) {
-            let cause = of_wait(made.number, false, is_of_team(thread));
+            let cause = of_wait(made.number, false, futex(thread));
             add(&mut times[thread], cause, made.off_cpu_ns.0);
         }
     }
@@ -103,13 +113,26 @@ pub(crate) fn of_own_code(
 
 /// Whether a runtime of OpenMP has made the thread.
 pub(crate) fn is_of_team(thread: &ThreadRow, objects: &[ObjectRow]) -> bool {
-    let made_by = thread.creation_site.or(thread.start_routine).and_then(|place| place.object);
-    let object = made_by.and_then(|object| objects.get(object as usize));
-    object.is_some_and(|object| is_of_openmp(&object.name))
+    made_by(thread, objects).is_some_and(is_of_openmp)
 }
 
-/// What a wait in this system call, or in none, is for.
-pub(crate) fn of_wait(number: u32, for_memory_map: bool, is_of_team: bool) -> Cause {
+/// The name of the library that has made the thread.
+pub(crate) fn made_by<'a>(thread: &ThreadRow, objects: &'a [ObjectRow]) -> Option<&'a str> {
+    let made_by = thread.creation_site.or(thread.start_routine).and_then(|place| place.object);
+    made_by.and_then(|object| objects.get(object as usize)).map(|object| &*object.name)
+}
+
+/// Whether it is one of Ruby's threads: one of them runs Ruby at a time, and each waits for its turn at a condition of its own, as it
+/// does for other things. Nothing distinguishes these, where the library has no symbols.
+pub(crate) fn is_of_ruby(thread: &ThreadRow, objects: &[ObjectRow]) -> bool {
+    let version = |c: char| c.is_ascii_digit() || c == '.';
+    let is_ruby =
+        |name: &str| name.starts_with("libruby") || name.trim_end_matches(version) == "ruby";
+    made_by(thread, objects).is_some_and(is_ruby)
+}
+
+/// What a wait in this system call, or in none, is for; `futex` is what one is for there.
+pub(crate) fn of_wait(number: u32, for_memory_map: bool, futex: Cause) -> Cause {
     if for_memory_map {
         return Cause::Lock;
     }
@@ -120,10 +143,7 @@ pub(crate) fn of_wait(number: u32, for_memory_map: bool, is_of_team: bool) -> Ca
     if number == WHILE_STOPPED {
         return Cause::Other;
     }
-    match cause_of_syscall(&syscall_name(number), category_of(number)) {
-        Cause::Lock if is_of_team => Cause::Barrier,
-        cause => cause,
-    }
+    cause_of_syscall(&syscall_name(number), category_of(number), futex)
 }
 
 fn add(times: &mut Times, cause: Cause, ns: u64) {
@@ -143,10 +163,10 @@ fn parts(seen: Times, in_syscalls: Times) -> Vec<(Cause, f64)> {
 }
 
 /// What a thread waits for that is blocked in this system call.
-fn cause_of_syscall(name: &str, category: Category) -> Cause {
+fn cause_of_syscall(name: &str, category: Category, futex: Cause) -> Cause {
     let by_category = match category {
         Category::Io | Category::File | Category::Network | Category::Poll => Cause::Io,
-        Category::Sync if name.starts_with("futex") => Cause::Lock,
+        Category::Sync if name.starts_with("futex") => futex,
         // For a child that has its parent's memory until it runs a program, or ends.
         Category::Process if ["vfork", "clone", "clone3"].contains(&name) => Cause::Join,
         _ => Cause::Other,
@@ -161,10 +181,10 @@ mod tests {
 
     #[test]
     fn system_calls_tell_what_other_functions_wait_for() {
-        let waits_for = |name, category| cause_of_syscall(name, category);
+        let waits_for = |name, category| cause_of_syscall(name, category, Cause::Barrier);
         assert_eq!(waits_for("fdatasync", Category::Io), Cause::Io);
         assert_eq!(waits_for("pread64", Category::Io), Cause::Io);
-        assert_eq!(waits_for("futex", Category::Sync), Cause::Lock);
+        assert_eq!(waits_for("futex", Category::Sync), Cause::Barrier);
         assert_eq!(waits_for("wait4", Category::Process), Cause::Join);
         assert_eq!(waits_for("vfork", Category::Process), Cause::Join);
         assert_eq!(waits_for("execve", Category::Process), Cause::Other);
@@ -176,7 +196,7 @@ mod tests {
     fn pages_and_the_memory_map_are_told_from_input_and_output() {
         let (mprotect, read) = (10, 0);
         let waits_for = |number, by_own_process| {
-            of_wait(number, is_for_memory_map(number, by_own_process), false)
+            of_wait(number, is_for_memory_map(number, by_own_process), Cause::Other)
         };
         assert_eq!(waits_for(NO_SYSCALL, false), Cause::Page);
         assert_eq!(waits_for(NO_SYSCALL, true), Cause::Lock);

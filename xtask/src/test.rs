@@ -25,7 +25,9 @@ pub(crate) fn test(filter: Option<&str>) -> Outcome {
     let tested = test_programs(filter);
     // Also where a test has failed: nothing goes on afterwards.
     if let Some(beside) = beside {
-        say("Lints, documentation, and fuzzing the readers and the analyzer, which were begun before");
+        say(
+            "Lints, documentation, and fuzzing the readers and the analyzer, which were begun before",
+        );
         println!("{}", beside.join().map_err(|_| "what ran beside the tests stopped".to_owned())??);
     }
     tested

@@ -44,7 +44,8 @@ pub(super) fn describe(plan: &Plan<'_>, record: &mut OriginRecord) {
     record.stack_len = (known_site + plan.creator.callers(plan.sp, around)) as u16;
     let Some(mut reader) = Reader::new() else { return };
     // APR's threads have their data behind their pool and their handle.
-    let of_apr = loading::place_of(plan.routine).is_some_and(|it| it.name.starts_with(b"libapr-1."));
+    let of_apr =
+        loading::place_of(plan.routine).is_some_and(|it| it.name.starts_with(b"libapr-1."));
     read_words(&mut reader, plan.argument, if of_apr { 2 } else { 1 }, record);
     let mut text = Text::<{ ORIGIN_TEXT + 1 }>::new();
     if let Some(types) = loading::with_image(plan.routine, python::types_in).flatten() {

@@ -136,7 +136,8 @@ fn named(
     place: Option<usize>,
     kind: ThreadKind,
 ) -> Option<ThreadFunction> {
-    let by_type = |name: String| ThreadFunction { name, kind, wrapper: None, code: None, source: None };
+    let by_type =
+        |name: String| ThreadFunction { name, kind, wrapper: None, code: None, source: None };
     let is_function =
         callable.starts_with("std::function<") || callable.starts_with("std::__1::function<");
     let is_pointer = ["(*", "(&", "::*"].iter().any(|sign| callable.contains(sign));
