@@ -184,11 +184,14 @@ impl Analysis {
         let whole = |cause: &Cause| vec![(*cause, 1.0)];
         let parts = match api {
             Some(api) => self.wait_causes.mostly.get(api as usize).map(|mostly| {
-                let by_objects = self.object_causes.parts(api, thread, *mostly);
+                let by_objects = self.object_causes.parts(Some(api), thread, *mostly);
                 let mixed = || self.wait_causes.mixed.get(&(api, thread)).cloned();
                 by_objects.or_else(mixed).unwrap_or_else(|| whole(mostly))
             }),
-            None => self.own_wait_causes.get(thread as usize).cloned(),
+            None => {
+                let by_objects = self.object_causes.parts(None, thread, Cause::Other);
+                by_objects.or_else(|| self.own_wait_causes.get(thread as usize).cloned())
+            }
         };
         parts.unwrap_or_else(|| whole(&Cause::Other))
     }

@@ -22,7 +22,7 @@ use crate::image::Image;
 
 pub use connections::{Connection, Connections};
 pub(crate) use connections::{Ends, ends};
-pub(crate) use of_objects::{has_semaphores, object_causes};
+pub(crate) use of_objects::{are_untold, object_causes};
 pub use path_wait::PathWait;
 pub(crate) use purpose::ALLOCATOR;
 pub use purpose::Purpose;

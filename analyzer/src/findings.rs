@@ -27,6 +27,7 @@ mod flows;
 mod holders;
 mod interpreter;
 mod joint;
+mod jvm;
 mod kinds;
 mod locks;
 mod machine;

@@ -136,8 +136,23 @@ impl BlockedSpan {
             }
         };
         let number = self.syscall.unwrap_or(NO_SYSCALL);
+        let futex = match futex {
+            Cause::Other => self.mostly_at_words(analysis, thread),
+            told => told,
+        };
         let for_memory_map = is_for_memory_map(number, self.cause == SpanCause::Threads);
         of_wait(number, for_memory_map, futex)
+    }
+
+    /// What most of the thread's waits in this place are for of those that may be at a word of memory.
+    fn mostly_at_words(&self, analysis: &Analysis, thread: u32) -> Cause {
+        let parts = analysis.parts_of_waits(self.api, thread);
+        let mut causes = parts.into_iter().map(|(cause, _)| cause);
+        let may_be = |cause: &Cause| {
+            use Cause::{Barrier, Condition, Lock};
+            matches!(cause, Lock | Condition | Barrier)
+        };
+        causes.find(may_be).unwrap_or(Cause::Other)
     }
 }
 

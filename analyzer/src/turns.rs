@@ -78,7 +78,7 @@ pub fn object_causes(
     analysis: &Analysis,
     naming: &dyn NamingPlaces,
 ) -> ObjectCauses {
-    if !causes::has_semaphores(analysis) {
+    if !causes::are_untold(images, analysis) {
         return ObjectCauses::default();
     }
     let groups = Groups { rows: Vec::new(), of_thread: Vec::new() };

@@ -6,7 +6,8 @@
 //! of what it does. Who waits in an event loop has nothing to do either, but need not get any of this work: that is no sign that work is divided
 //! unevenly. In a batch, a thread is *alone* while it is
 //! the only one that works. That counts if several worked at the same time before or after that, so that there was work for several,
-//! and if meanwhile a thread outside of the group waits for one of the pool. Threads of a runtime's scheduler (Go's) share its tasks as these come.
+//! and if meanwhile a thread outside of the group waits for one of the pool. Threads of a runtime's scheduler (Go's) share its tasks as these come, and
+//! those of Ruby run it one at a time.
 
 mod awaited;
 mod fed;
@@ -25,6 +26,7 @@ use crate::groups::Groups;
 use crate::image::Image;
 use crate::long_waits::{LongWait, OffCpuTimes};
 use crate::spans::{Span, common_ns, parts_of};
+use crate::wait_causes::is_of_ruby;
 use awaited::{Awaited, AwaitedIn, PoolKey, awaited, key_of};
 use loops::is_of_loop;
 
@@ -92,7 +94,8 @@ pub(crate) fn uneven_work(
     for thread in 0..analysis.threads.len() as u32 {
         let shares = |&(group, _): &PoolKey| {
             let row = &groups.rows[group as usize];
-            !(row.takes_any_task || row.is_unknown)
+            let is_of_ruby = is_of_ruby(&analysis.threads[thread as usize], &analysis.objects);
+            !(row.takes_any_task || row.is_unknown || is_of_ruby)
         };
         if let Some(key) = key_of(analysis, groups, thread).filter(shares) {
             members.entry(key).or_default().push(thread);

@@ -62,22 +62,24 @@ pub(crate) fn of_apis(
     OfApis { mostly, mixed, of_all_threads }
 }
 
-/// What a futex stands for in this function: where threads wait for others of a team of OpenMP, a barrier.
+/// What a futex is for in a function whose name does not tell. Others of a team of OpenMP are waited for in functions of its own; inside of a
+/// library's function, it is a lock of the library. Who calls `futex` itself may wait for anything.
 pub(crate) fn futex_in(row: &ApiRow) -> Cause {
-    if row.symbol.starts_with("GOMP_") { Cause::Barrier } else { Cause::Lock }
+    match &*row.symbol {
+        name if name.starts_with("GOMP_") => Cause::Barrier,
+        "syscall" => Cause::Other,
+        _ => Cause::Lock,
+    }
 }
 
-/// The same outside of the calls that were timed. Where calls were only counted, that may be in a call to lock, to join or whatever else.
+/// The same outside of the calls that were timed: in a thread's own code, or, where calls were only counted, in any of them.
 pub(crate) fn futex_outside(
     thread: &ThreadRow,
     processes: &[ProcessRow],
     objects: &[ObjectRow],
 ) -> Cause {
-    match () {
-        () if processes[thread.process].only_counts => Cause::Other,
-        () if is_of_team(thread, objects) => Cause::Barrier,
-        () => Cause::Lock,
-    }
+    let is_own_code = !processes[thread.process].only_counts;
+    if is_own_code && is_of_team(thread, objects) { Cause::Barrier } else { Cause::Other }
 }
 
 /// Threads by their process and their number there.
@@ -116,12 +118,25 @@ pub(crate) fn of_own_code(
 
 /// Whether a runtime of OpenMP has made the thread.
 pub(crate) fn is_of_team(thread: &ThreadRow, objects: &[ObjectRow]) -> bool {
-    let made_by = thread.creation_site.or(thread.start_routine).and_then(|place| place.object);
-    let object = made_by.and_then(|object| objects.get(object as usize));
-    object.is_some_and(|object| is_of_openmp(&object.name))
+    made_by(thread, objects).is_some_and(is_of_openmp)
 }
 
-/// What a wait in this system call, or in none, is for; `futex` is what a futex stands for there.
+/// The name of the library that has made the thread.
+pub(crate) fn made_by<'a>(thread: &ThreadRow, objects: &'a [ObjectRow]) -> Option<&'a str> {
+    let made_by = thread.creation_site.or(thread.start_routine).and_then(|place| place.object);
+    made_by.and_then(|object| objects.get(object as usize)).map(|object| &*object.name)
+}
+
+/// Whether it is one of Ruby's threads: one of them runs Ruby at a time, and each waits for its turn at a condition of its own, as it
+/// does for other things. Nothing distinguishes these, where the library has no symbols.
+pub(crate) fn is_of_ruby(thread: &ThreadRow, objects: &[ObjectRow]) -> bool {
+    let version = |c: char| c.is_ascii_digit() || c == '.';
+    let is_ruby =
+        |name: &str| name.starts_with("libruby") || name.trim_end_matches(version) == "ruby";
+    made_by(thread, objects).is_some_and(is_ruby)
+}
+
+/// What a wait in this system call, or in none, is for; `futex` is what one is for there.
 pub(crate) fn of_wait(number: u32, for_memory_map: bool, futex: Cause) -> Cause {
     if for_memory_map {
         return Cause::Lock;
@@ -171,10 +186,10 @@ mod tests {
 
     #[test]
     fn system_calls_tell_what_other_functions_wait_for() {
-        let waits_for = |name, category| cause_of_syscall(name, category, Cause::Lock);
+        let waits_for = |name, category| cause_of_syscall(name, category, Cause::Barrier);
         assert_eq!(waits_for("fdatasync", Category::Io), Cause::Io);
         assert_eq!(waits_for("pread64", Category::Io), Cause::Io);
-        assert_eq!(waits_for("futex", Category::Sync), Cause::Lock);
+        assert_eq!(waits_for("futex", Category::Sync), Cause::Barrier);
         assert_eq!(waits_for("wait4", Category::Process), Cause::Join);
         assert_eq!(waits_for("vfork", Category::Process), Cause::Join);
         assert_eq!(waits_for("execve", Category::Process), Cause::Other);
@@ -186,7 +201,7 @@ mod tests {
     fn pages_and_the_memory_map_are_told_from_input_and_output() {
         let (mprotect, read) = (10, 0);
         let waits_for = |number, by_own_process| {
-            of_wait(number, is_for_memory_map(number, by_own_process), Cause::Lock)
+            of_wait(number, is_for_memory_map(number, by_own_process), Cause::Other)
         };
         assert_eq!(waits_for(NO_SYSCALL, false), Cause::Page);
         assert_eq!(waits_for(NO_SYSCALL, true), Cause::Lock);

@@ -191,21 +191,21 @@ fn own_code_waits_for_what_each_thread_waits_for() {
     let mut causes: Vec<_> =
         blocked(&analysis).rows.iter().map(|row| (row.cause, row.wait_ns.0 / MS)).collect();
     causes.sort();
-    assert_eq!(causes, [(WaitCause::Lock, 50), (WaitCause::Barrier, 50)]);
+    assert_eq!(causes, [(WaitCause::Barrier, 50), (WaitCause::Other, 50)]);
     let groups = Groups::new(&analysis, &Unnamed);
     let mut causes: Vec<_> = chase_analyzer::waits(&analysis, &groups)
         .iter()
         .map(|row| (row.cause, row.wait_ns.0 / MS))
         .collect();
     causes.sort();
-    assert_eq!(causes, [(WaitCause::Lock, 50), (WaitCause::Barrier, 50)]);
+    assert_eq!(causes, [(WaitCause::Barrier, 50), (WaitCause::Other, 50)]);
 }
 
 /// Own code waits for different things, and each is counted as what it is. The timeline has the same cause for each wait.
 #[test]
 fn each_wait_in_own_code_is_for_what_it_is_for() {
-    let (pages, child, ended, own_lock) = (NO_SYSCALL, 58, 61, 202);
-    let waits = [(pages, 40), (child, 20), (ended, 10), (own_lock, 5)];
+    let (pages, child, ended, own_futex) = (NO_SYSCALL, 58, 61, 202);
+    let waits = [(pages, 40), (child, 20), (ended, 10), (own_futex, 5)];
     let mut process = Process::new();
     process.builder.timeline(process.main).work(100 * MS).end();
     process.builder.end(END_EXIT, 0);
@@ -215,7 +215,7 @@ fn each_wait_in_own_code_is_for_what_it_is_for() {
     seen.wait(root, tid, WAIT_VOLUNTARY, 1, 75 * MS);
     for (number, ms) in waits {
         // Most of what a system call is off the processor may be that others have it.
-        if number == own_lock {
+        if number == own_futex {
             seen.syscall(root, tid, number, 1, 95 * MS).off_cpu_ns = 95 * MS;
         }
         let cause = CauseRow { context_ref: root, tid, number, waits: 1, ..CauseRow::zeroed() };
@@ -223,9 +223,9 @@ fn each_wait_in_own_code_is_for_what_it_is_for() {
     }
     let file = SyscallsFile::parse(seen.build()).unwrap();
     let analysis = Analysis::new(&[process.image().with_syscalls(Some(file))], Selection::All);
-    let expected = [(WaitCause::Page, 40), (WaitCause::Join, 30), (WaitCause::Lock, 5)];
+    let expected = [(WaitCause::Page, 40), (WaitCause::Join, 30), (WaitCause::Other, 5)];
     both_tables_have(&analysis, &expected);
-    let one_by_one = [WaitCause::Page, WaitCause::Join, WaitCause::Join, WaitCause::Lock];
+    let one_by_one = [WaitCause::Page, WaitCause::Join, WaitCause::Join, WaitCause::Other];
     for ((number, _), cause) in waits.into_iter().zip(one_by_one) {
         let kind = if number == pages { SpanCause::File } else { SpanCause::Other };
         assert_eq!(span(number, None, kind).is_for(&analysis, 0), cause, "{number}");

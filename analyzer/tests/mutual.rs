@@ -95,6 +95,18 @@ fn mutual(outcome: &Outcome) -> Option<&FindingKind> {
     kinds.find(|kind| matches!(kind, FindingKind::MutualWaits { .. }))
 }
 
+/// One of them runs Ruby at a time, and which of their conditions is for that is not known.
+#[test]
+fn threads_of_ruby_have_to_wait_for_each_other() {
+    let of = |library| {
+        let mut scene = Scene::new();
+        scene.pool.start_in(library, &scene.workers);
+        mutual(&scene.finish(&in_turn(), &[])).is_some()
+    };
+    assert!(of("/lib/libpool.so.1"));
+    assert!(!of("/usr/lib/libruby-3.1.so.3.1") && !of("/usr/bin/ruby3.1"));
+}
+
 #[test]
 fn threads_that_take_turns_wait_for_each_other() {
     let outcome = Scene::new().finish(&in_turn(), &[]);

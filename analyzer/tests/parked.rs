@@ -7,8 +7,9 @@ use chase_analyzer::recorder::builder::SyscallsBuilder;
 use chase_analyzer::recorder::reader::SyscallsFile;
 use chase_analyzer::recorder::syscalls::{BlockedRow, CauseRow, WAKER_THREAD};
 use chase_analyzer::{
-    Analysis, CodeAddress, FindingKind, Groups, HeldLocks, NamingPlaces, Ns, Purpose, Selection,
-    Tails, Unnamed, WaitObject, Watched, findings, locks,
+    Analysis, CodeAddress, FindingKind, Groups, HeldLocks, Lane, NamingPlaces, Ns, Purpose,
+    Selection, Tails, Unnamed, WaitCause, WaitObject, Watched, findings, locks, object_causes,
+    timeline,
 };
 use pool::{MS, Pool};
 
@@ -31,6 +32,10 @@ impl NamingPlaces for In {
 /// saves.
 struct Said {
     purpose: Purpose,
+    /// What the tables by function say.
+    causes: Vec<(WaitCause, f64)>,
+    /// And the timeline, of each thread.
+    spans: Vec<WaitCause>,
     locks: Vec<(WaitObject, Ns, usize)>,
     found: Option<(Ns, FindingKind)>,
 }
@@ -72,7 +77,9 @@ fn wait_in(functions: &'static [&'static str]) -> Said {
     }
     let seen = SyscallsFile::parse(seen.build()).expect("a file");
     let images = [pool.process.image().with_syscalls(Some(seen))];
-    let analysis = Analysis::new(&images, Selection::All);
+    let mut analysis = Analysis::new(&images, Selection::All);
+    let told = object_causes(&images, &analysis, &In(functions));
+    analysis.set_object_causes(told);
     let groups = Groups::new(&analysis, &Unnamed);
     let tails = Tails::new(&images, &analysis, &groups);
     let watched = Watched::new(&images, &analysis, &groups, &In(functions));
@@ -80,7 +87,14 @@ fn wait_in(functions: &'static [&'static str]) -> Said {
     let found = findings(&analysis, &groups, &tails, &watched).into_iter();
     let mut found = found.map(|finding| (finding.saves_ns, finding.kind));
     let locks = locks(&watched.causes, &analysis, &held);
+    let syscall = watched.causes[0].api.expect("a call");
+    let timeline = timeline(&images, &analysis, &groups);
+    let of_lane = |lane: &Lane| -> Vec<WaitCause> {
+        lane.blocked.iter().map(|span| span.is_for(&analysis, lane.thread as u32)).collect()
+    };
     Said {
+        causes: analysis.parts_of_waits(Some(syscall), watched.causes[0].by_thread[0].thread),
+        spans: timeline.lanes.iter().flat_map(of_lane).collect(),
         purpose: watched.causes[0].purpose,
         locks: locks.into_iter().map(|row| (row.object, row.wait_ns, row.threads)).collect(),
         found: found.find(|(_, kind)| matches!(kind, FindingKind::SerialisingLock { .. })),
@@ -89,7 +103,7 @@ fn wait_in(functions: &'static [&'static str]) -> Said {
 
 #[test]
 fn words_of_single_threads_are_one_lock() {
-    let Said { purpose, locks, found } = wait_in(&[
+    let Said { purpose, locks, found, .. } = wait_in(&[
         "parking_lot_core::thread_parker::imp::ThreadParker::futex_wait",
         "parking_lot::raw_mutex::RawMutex::lock_slow",
     ]);
@@ -139,4 +153,18 @@ fn other_words_are_locks_of_their_own() {
     let Said { purpose, locks, .. } =
         wait_in(&["parking_lot::condvar::Condvar::wait_until_internal"]);
     assert_eq!((purpose, locks.len()), (Purpose::Condition, 0));
+}
+
+/// The tables and the timeline say what these waits are for, which the system call does not.
+#[test]
+fn a_futex_is_for_what_the_place_tells() {
+    let all_say = |functions: &'static [&'static str], cause: WaitCause| {
+        let Said { causes, spans, .. } = wait_in(functions);
+        assert_eq!((causes, spans), (vec![(cause, 1.0)], vec![cause; WORKERS]), "{functions:?}");
+    };
+    all_say(&["std::sys::sync::condvar::futex::Condvar::wait"], WaitCause::Condition);
+    all_say(&["std::thread::park"], WaitCause::Condition);
+    all_say(&["std::sys::sync::mutex::futex::Mutex::lock_contended"], WaitCause::Lock);
+    // Each word is one thread's, and others change it: that is no lock, whatever it is.
+    all_say(&["of_my_runtime"], WaitCause::Condition);
 }

@@ -15,12 +15,22 @@ fn wanting_in(
     processors: u64,
     more: impl Fn(&mut SyscallsBuilder, u32),
 ) -> Outcome {
+    wanting(function, processors, 500 * MS, more)
+}
+
+/// The same, with one for so long.
+fn wanting(
+    function: &str,
+    processors: u64,
+    on_ns: u64,
+    more: impl Fn(&mut SyscallsBuilder, u32),
+) -> Outcome {
     let mut pool = Pool::new();
     let (app, libb) = (pool.process.app, pool.process.libb);
     let slot = pool.process.builder.slot(app, Some(libb), function);
     pool.workers(4, |pool, _, thread| {
-        pool.call(thread, slot, 500 * MS, 1);
-        pool.call(thread, pool.work, 500 * MS, 1);
+        pool.call(thread, slot, 1000 * MS - on_ns, 1);
+        pool.call(thread, pool.work, on_ns, 1);
     });
     let pid = pool.process.builder.header.pid;
     pool.finish_seen(|refs| {
@@ -28,9 +38,9 @@ fn wanting_in(
         seen.header.processors = processors;
         for number in 1..=4_u32 {
             let (tid, context) = (pid + number, refs[number as usize][1]);
-            more(seen.on_cpu(tid, 500 * MS), number);
+            more(seen.on_cpu(tid, on_ns), number);
             if seen.header.user_only == 0 {
-                seen.wait(context, tid, WAIT_PREEMPTED, 1, 500 * MS);
+                seen.wait(context, tid, WAIT_PREEMPTED, 1, 1000 * MS - on_ns);
             }
         }
         seen
@@ -51,6 +61,13 @@ fn too_many(outcome: &Outcome) -> Option<(u64, u64)> {
 fn who_gives_the_processor_up_does_not_want_it() {
     assert_eq!(too_many(&wanting_in("compute", 2, |_, _| ())), Some((2, 2)));
     assert_eq!(too_many(&wanting_in("sched_yield", 2, |_, _| ())), None);
+}
+
+/// What others have of the processors, fewer threads would not have either.
+#[test]
+fn processors_that_others_have_are_not_for_fewer_threads() {
+    let on = |on_ns| too_many(&wanting("compute", 2, on_ns * MS, |_, _| ()));
+    assert_eq!([on(450), on(350), on(100)], [Some((2, 2)), None, None]);
 }
 
 #[test]

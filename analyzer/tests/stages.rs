@@ -36,6 +36,8 @@ struct Consumers {
     is_first: bool,
     /// Whether nobody saw who created them, as of a process that was attached to.
     are_found: bool,
+    /// If they are threads of a Java virtual machine, their name.
+    of_jvm: Option<&'static str>,
 }
 
 const PIPE: Consumers = Consumers {
@@ -50,6 +52,7 @@ const PIPE: Consumers = Consumers {
     are_its_own: false,
     is_first: false,
     are_found: false,
+    of_jvm: None,
 };
 
 /// A thread that works for a second, and consumers that wait for it during nine tenths of it: in so many waits each, the longest of
@@ -85,6 +88,13 @@ fn run(of: &Consumers) -> Outcome {
         };
         threads.push(thread);
     });
+    if let Some(name) = of.of_jvm {
+        pool.start_in("/usr/lib/jvm/lib/server/libjvm.so", &threads);
+        for &thread in &threads {
+            pool.process.builder.thread_mut(thread).name[..name.len()]
+                .copy_from_slice(name.as_bytes());
+        }
+    }
     let pid = pool.process.builder.header.pid;
     pool.finish_seen(|refs| {
         let mut seen = SyscallsBuilder::new(pid);
@@ -136,6 +146,14 @@ fn one_long_wait_of_each_thread_is_no_limit() {
     assert!(!is_limited(&consumers(4, 6, 500)));
     // One thread of one has no more than one long wait.
     assert!(!is_limited(&consumers(1, 12, 500)));
+}
+
+/// A compiler, or a collector of garbage, that has nothing to do is not starved. A program's own thread may be.
+#[test]
+fn threads_that_a_java_machine_makes_for_itself_are_no_stages() {
+    let of_jvm = |name| is_limited(&run(&Consumers { of_jvm: Some(name), ..PIPE }));
+    assert!(!of_jvm("C2 CompilerThre") && !of_jvm("GC Thread#0"));
+    assert!(of_jvm("Thread-0"));
 }
 
 #[test]

@@ -73,6 +73,24 @@ fn a_thread_that_works_alone_while_the_others_are_parked() {
     assert_eq!(finding.threads.len(), 1);
 }
 
+/// One of them runs Ruby at a time.
+#[test]
+fn threads_of_ruby_share_no_work() {
+    let of = |library| {
+        let (mut pool, mut workers) = (Pool::new(), Vec::new());
+        pool.workers(3, |pool, _, thread| {
+            worker(pool, thread, 100);
+            workers.push(thread);
+        });
+        pool.start_in(library, &workers);
+        let [a, b, c] = *workers else { panic!() };
+        let waits = [wait(b, 20, 99, a), wait(c, 20, 99, a), wait(MAIN, 1, 100, a)];
+        let pid = pool.process.builder.header.pid;
+        uneven(&pool.finish_seen(|refs| seen(pid, refs, &waits))).is_some()
+    };
+    assert!(of("/lib/libpool.so.1") && !of("/usr/lib/libruby-3.1.so.3.1"));
+}
+
 #[test]
 fn who_waits_in_an_event_loop_does_not_work() {
     // One waits for events, and another one for work, from 20 ms on; the third one as well, or it works on.

@@ -23,7 +23,7 @@ pub enum Purpose {
     WriteLock,
     /// A lock inside the allocator.
     Allocator,
-    /// The lock of the Python interpreter.
+    /// The lock of an interpreter, or of a runtime in which one thread runs at a time: of Python, and of OCaml before 5.
     Interpreter,
     /// A condition that another thread makes true.
     Condition,
@@ -79,8 +79,8 @@ pub(super) struct Seen<'a> {
     pub(super) waker_functions: &'a dyn Fn() -> Vec<String>,
 }
 
-/// The variable that contains all state of CPython.
-const PYTHON: &str = "_PyRuntime";
+/// Variables with the lock of an interpreter: all state of CPython, and the master lock of OCaml before 5.
+const INTERPRETERS: &[&str] = &["_PyRuntime", "caml_master_lock"];
 
 /// Functions that allocate and free memory.
 pub(crate) const ALLOCATOR: &[&str] = &[
@@ -150,7 +150,8 @@ impl Purpose {
 
     fn of_futex(seen: &Seen<'_>) -> Self {
         let symbol = seen.symbol;
-        let in_python = || (seen.variable)().is_some_and(|name| name.starts_with(PYTHON));
+        let is_interpreter = |name: String| INTERPRETERS.iter().any(|own| name.starts_with(own));
+        let in_interpreter = || (seen.variable)().is_some_and(is_interpreter);
         if ALLOCATOR.contains(&symbol) {
             return Self::Allocator;
         }
@@ -158,7 +159,7 @@ impl Purpose {
             return purpose;
         }
         match cause_of(symbol) {
-            Some(Cause::Condition | Cause::Lock) if in_python() => Self::Interpreter,
+            Some(Cause::Condition | Cause::Lock) if in_interpreter() => Self::Interpreter,
             // A thread woken for a condition may have to wait for its mutex, until the signalling thread unlocks it.
             Some(Cause::Condition) => Self::Condition,
             _ if seen.is_owned => Self::Lock,
@@ -193,6 +194,17 @@ impl Purpose {
             () if any("ondvar") && is_barrier() => Self::Barrier,
             () if any("ondvar") || any("park") => Self::Condition,
             () => Self::Handover,
+        }
+    }
+
+    /// What a wait at a word of memory is for, as tables without objects have it. What is handed over is a condition.
+    pub(crate) fn of_word(self) -> Cause {
+        match self {
+            _ if self.is_lock() => Cause::Lock,
+            _ if self.is_handover() => Cause::Condition,
+            Self::Barrier => Cause::Barrier,
+            Self::Join => Cause::Join,
+            _ => Cause::Other,
         }
     }
 
@@ -350,6 +362,27 @@ pub(super) fn find_locks(rows: &mut [CauseRow], analysis: &Analysis, turns: &dyn
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_lock_of_an_interpreter_is_told_by_its_variable() {
+        let purpose = |symbol, variable: &str| {
+            Purpose::from_wait(&Seen {
+                syscall: 202,
+                detail: 0,
+                symbol,
+                by_own_process: true,
+                is_owned: false,
+                file: None,
+                variable: &|| Some(variable.to_owned()),
+                functions: &Vec::new,
+                waker_functions: &Vec::new,
+            })
+        };
+        assert_eq!(purpose("pthread_cond_timedwait", "_PyRuntime+0x1d8"), Purpose::Interpreter);
+        assert_eq!(purpose("pthread_cond_wait", "caml_master_lock+0x30"), Purpose::Interpreter);
+        assert_eq!(purpose("pthread_mutex_lock", "caml_master_lock"), Purpose::Interpreter);
+        assert_eq!(purpose("pthread_cond_wait", "ready"), Purpose::Condition);
+    }
 
     #[test]
     fn a_stopped_thread_waits_for_no_page() {

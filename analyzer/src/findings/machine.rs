@@ -9,6 +9,8 @@ use crate::clock::Ns;
 const CROWDED: f64 = 1.5;
 /// The part of the time wanting a processor that threads have to wait for it.
 const SCARCE: f64 = 0.25;
+/// The part of the processors' time that threads use themselves, if they are what keeps each other from running.
+const THEIR_OWN: f64 = 0.8;
 /// A limit that is reached in fewer periods is no cause.
 const FEW_PERIODS: u64 = 3;
 /// Nor one that is reached in a smaller part of them.
@@ -80,6 +82,28 @@ fn are_crowded(evidence: &Evidence<'_>, processors: u64, all: &[Wanting]) -> boo
     runnable >= CROWDED * processors as f64
         && waiting >= SCARCE * (on + waiting)
         && evidence.is_material(on)
+        && own_part(evidence, processors, all) >= THEIR_OWN
+}
+
+/// The part of the processors' time that these threads have, while those live that wait for one. The rest is what others have, or nobody.
+fn own_part(evidence: &Evidence<'_>, processors: u64, all: &[Wanting]) -> f64 {
+    let life = |one: &Wanting| {
+        let row = &evidence.analysis.threads[one.thread as usize];
+        (row.start_ns, row.end_ns)
+    };
+    let waits = |one: &&Wanting| {
+        one.waiting_ns > 0.0 && one.waiting_ns >= SCARCE * (one.on_ns + one.waiting_ns)
+    };
+    let lives = || all.iter().filter(waits).map(life);
+    let begin = lives().map(|life| life.0).min().unwrap_or(Ns(0));
+    let end = lives().map(|life| life.1).max().unwrap_or(Ns(0));
+    let lived_ns = |(from, to): (Ns, Ns)| {
+        let (from, to) = (from.max(begin), to.min(end));
+        let ns = to.0.saturating_sub(from.0);
+        Ns(ns.saturating_sub(evidence.analysis.pauses.between(from, to).0)).as_f64()
+    };
+    let on: f64 = all.iter().map(|one| one.on_ns.min(lived_ns(life(one)))).sum();
+    on / (processors as f64 * lived_ns((begin, end))).max(1.0)
 }
 
 /// Finds whether threads wait because their control group has used up the processor time that it may use.

@@ -10,6 +10,8 @@ use super::{Evidence, Finding, FindingKind};
 use crate::causes::{CauseRow, Party, PartyKind, Purpose};
 use crate::clock::Ns;
 use crate::groups::{GroupRow, ThreadSpan};
+use crate::rows::ThreadRow;
+use crate::wait_causes::is_of_ruby;
 
 /// Of threads of which one runs at a time, each waits for at least so much of its life.
 const MOSTLY: f64 = 0.5;
@@ -25,6 +27,7 @@ const LEAST_THREADS: usize = 3;
 /// Finds groups whose threads spend most of their time waiting for each other, at conditions or descriptors of their own:
 /// at monitors of a runtime, or locks of a database.
 pub(super) fn waits(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) -> Option<Finding> {
+    let is_of_ruby = |row: &ThreadRow| is_of_ruby(row, &evidence.analysis.objects);
     let is_own = |party: &Party| party.kind == PartyKind::Thread && party.group == Some(number);
     let part = |row: &CauseRow| {
         let ended = row.wakers.iter().filter(|waker| is_own(waker));
@@ -50,6 +53,7 @@ pub(super) fn waits(evidence: &Evidence<'_>, (number, group): (u32, &GroupRow)) 
         || joint.max_ns() > ONE_WAIT * saves_ns
         || !evidence.is_material(saves_ns)
         || group.takes_any_task
+        || evidence.groups.threads(evidence.analysis, group).any(is_of_ruby)
         || joint.ended_by(|party| party.kind == PartyKind::Thread && !is_own(party)) >= GIVEN
         || has_idle_holders(evidence, group, |wait| wait.wait.purpose.is_handover())
     {

@@ -7,6 +7,7 @@ use super::flows::{
     OwnWaits, feeds_loop, is_flow, is_of, least_work, working_ns, works_all_the_time,
 };
 use super::joint::Joint;
+use super::jvm;
 use super::system::symbol;
 use super::waits::{LEAST_SIGNALS, ONE_WAIT, STARVES};
 use super::{Evidence, Finding, FindingKind, MATERIAL_SHARE};
@@ -37,7 +38,10 @@ const ALL_OF_THEM: f64 = 0.9;
 /// Finds groups that limit others.
 pub(super) fn limiting(evidence: &Evidence<'_>) -> Vec<Finding> {
     let mut waiting: BTreeMap<u32, Vec<(u32, Joint<'_>)>> = BTreeMap::new();
-    for (number, _) in (0..).zip(&evidence.groups.rows) {
+    for (number, group) in (0..).zip(&evidence.groups.rows) {
+        if jvm::is_own(evidence, group) {
+            continue;
+        }
         let rows: Joint<'_> =
             evidence.causes_of(number).filter(|row| may_be_limited(row)).collect();
         let wakers = rows.rows.iter().flat_map(|row| &row.wakers);

@@ -61,6 +61,15 @@ impl Pool {
         }
     }
 
+    /// These threads run something of a library.
+    pub fn start_in(&mut self, library: &str, threads: &[ThreadId]) {
+        let object = self.process.builder.object(library);
+        let avma = self.process.builder.code_address(object, 0x40);
+        for &thread in threads {
+            self.process.builder.thread_mut(thread).start_routine_avma = avma;
+        }
+    }
+
     pub fn call(&mut self, thread: ThreadId, slot: SlotId, ticks: u64, times: u64) {
         self.process.builder.timeline(thread).calls(slot, ticks, times);
     }

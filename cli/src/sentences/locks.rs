@@ -1,6 +1,6 @@
 //! Locks of which a process has one, in words.
 
-use chase_analyzer::{Finding, FindingKind, Ns};
+use chase_analyzer::{Finding, FindingKind, NamingPlaces as _, Ns, WaitObject};
 
 use super::{api, at, because, group, the_threads, too};
 use crate::report::Report;
@@ -17,7 +17,7 @@ pub(super) fn of_process(
         let place = format!(", longest in {}{}", api(report, finding.api), at(report, finding));
         ("memory map of their process, which one thread changes at a time", place)
     } else {
-        ("Python interpreter, which one thread has at a time (GIL)", String::new())
+        (interpreter(report, finding), String::new())
     };
     (
         format!("{} wait for the {lock}", the_threads(&group(report, finding).label)),
@@ -29,4 +29,18 @@ pub(super) fn of_process(
             too(report, others),
         ),
     )
+}
+
+/// Whose lock it is, as its variable tells.
+fn interpreter(report: &Report, finding: &Finding) -> &'static str {
+    let blame = finding.blame.as_ref();
+    let variable = blame.and_then(|blame| match &blame.object {
+        Some(WaitObject::Memory(at)) => report.routines().variable(blame.process, at),
+        _ => None,
+    });
+    if variable.is_some_and(|name| name.starts_with("caml_")) {
+        "runtime of OCaml, which one thread has at a time (master lock)"
+    } else {
+        "Python interpreter, which one thread has at a time (GIL)"
+    }
 }
