@@ -11,8 +11,6 @@ use chase_analyzer::{CodeAddress, Image, ObjectRow, ThreadRow};
 use chase_symbols::{DebugDirs, Frame, ObjectKey, PerfMap, Symbolizer, ThreadFunction, shorten};
 use serde::Serialize;
 
-use crate::thread_functions::Wrappers;
-
 /// The files that addresses are in.
 #[derive(Clone, Copy)]
 pub(crate) struct Files<'r> {
@@ -25,6 +23,9 @@ pub(crate) struct Files<'r> {
 
 /// All that a thread's function depends on: threads alike in this have the same.
 pub(crate) type Fingerprint = (usize, Vec<(usize, u64)>, String);
+
+/// Start routines of the program's own that run what they are given, each with the place of that in what the threads were given.
+pub(crate) type Wrappers = HashMap<ThreadFunction, usize>;
 
 /// Finds source places, and remembers what it could not find.
 pub(crate) struct Places {

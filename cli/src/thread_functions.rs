@@ -7,7 +7,9 @@ use chase_analyzer::{CodeAddress, ThreadOrigin, ThreadRow};
 use chase_symbols::{ObjectKey, ThreadFunction, ThreadKind, ThreadStart, Word, shorten};
 use serde::Serialize;
 
-use crate::places::{AddressKind, Files, Fingerprint, Places, file_name, is_of_library, key};
+use crate::places::{
+    AddressKind, Files, Fingerprint, Places, Wrappers, file_name, is_of_library, key,
+};
 
 /// A thread's function as JSON has it.
 #[derive(Clone, Debug, Serialize)]
@@ -17,9 +19,6 @@ pub(crate) struct FunctionField {
     file: Option<String>,
     line: Option<u32>,
 }
-
-/// Start routines of the program's own that run what they are given, each with the place of that in what the threads were given.
-pub(crate) type Wrappers = HashMap<ThreadFunction, usize>;
 
 impl Places {
     /// The function of the program that a thread runs. `None` for the main thread, and for one
