@@ -22,12 +22,13 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use crate::analysis::Analysis;
-use crate::causes::{Connection, Connections, Ends, NamingPlaces, PathWait, WaitObject};
+use crate::causes::{Connection, Connections, Ends, NamingPlaces, PathWait, Purpose, WaitObject};
 use crate::clock::Ns;
 use crate::groups::Groups;
 use crate::image::{Ending, Image};
 use crate::long_waits::{LongWait, long_waits};
 use crate::rows::ThreadRow;
+use crate::spans::parts_of;
 use crate::timed_samples::timed_samples;
 pub use pieces::Pieces;
 use running::Ran;
@@ -161,25 +162,55 @@ fn recorded_waits(
     (!threads.iter().all(Vec::is_empty)).then_some((threads, lost))
 }
 
-/// Threads by process and number there.
-struct Creators(HashMap<(usize, u32), u32>);
+/// Who created threads.
+struct Creators {
+    /// Threads by process and number there.
+    threads: HashMap<(usize, u32), u32>,
+    /// Those that started processes, by the first threads of these.
+    starters: HashMap<u32, u32>,
+}
 
 impl Creators {
-    fn new(analysis: &Analysis) -> Self {
+    /// `waits` are the long ones of each thread.
+    fn new<'w>(analysis: &Analysis, waits: impl Iterator<Item = &'w [LongWait]>) -> Self {
         let all = (0..).zip(&analysis.threads);
-        Self(all.map(|(number, row)| ((row.process, row.thread), number)).collect())
+        let threads = all.map(|(number, row)| ((row.process, row.thread), number)).collect();
+        let mut firsts: HashMap<u32, (u64, u32)> = HashMap::new();
+        for (thread, waits) in (0..).zip(waits) {
+            let ended = waits.iter().filter_map(|wait| Some((wait.waker?, wait.end_ns)));
+            for (by, at) in ended.filter(|&(by, _)| may_start(analysis, (thread, waits), by)) {
+                let first = firsts.entry(by).or_insert((at, thread));
+                *first = (at, thread).min(*first);
+            }
+        }
+        let starters = firsts.into_iter().map(|(by, (_, thread))| (by, thread)).collect();
+        Self { threads, starters }
     }
 
-    /// Returns the thread that created this one: of a process's first one, the first of its parent.
+    /// Returns the thread that created this one: of a process's first one, the thread of its parent that waits for it first; if none does,
+    /// the first one.
     fn creator_of(&self, analysis: &Analysis, thread: u32) -> Option<u32> {
         let row = &analysis.threads[thread as usize];
-        let creator = row.creator.and_then(|creator| self.0.get(&(row.process, creator)));
+        let creator = row.creator.and_then(|creator| self.threads.get(&(row.process, creator)));
         let parent = || {
             let parent = analysis.processes.get(row.process)?.parent?;
-            self.0.get(&(parent, 0))
+            self.starters.get(&thread).or_else(|| self.threads.get(&(parent, 0)))
         };
         creator.or_else(parent).copied()
     }
+}
+
+/// Whether a thread that waits for another one may have started that one's process: it is of the parent, and waited for nothing else then.
+fn may_start(analysis: &Analysis, (thread, waits): (u32, &[LongWait]), child: u32) -> bool {
+    let (own, first) = (&analysis.threads[thread as usize], &analysis.threads[child as usize]);
+    let parent = analysis.processes.get(first.process).and_then(|process| process.parent);
+    let start = first.start_ns.0;
+    let is_parent = first.thread == 0 && parent == Some(own.process) && own.start_ns.0 <= start;
+    let elsewhere =
+        |wait: &LongWait| wait.waker != Some(child) && wait.wait.purpose != Purpose::Child;
+    let then = (start, start.saturating_add(1));
+    let mut waits = parts_of(waits, |wait| (wait.begin_ns, wait.end_ns), then);
+    is_parent && !waits.any(|(wait, _)| elsewhere(wait))
 }
 
 fn walk(
@@ -188,7 +219,7 @@ fn walk(
     mut threads: Vec<Vec<LongWait>>,
     last: u32,
 ) -> Vec<PathStep> {
-    let creators = Creators::new(analysis);
+    let creators = Creators::new(analysis, threads.iter().map(Vec::as_slice));
     let waits: Vec<_> = threads.iter().map(|waits| &**waits).collect();
     let mut until = until(analysis, groups, &waits, &creators);
     let (mut thread, mut now) = (last, analysis.span_ns.0);

@@ -163,7 +163,8 @@ fn with_lock(answers: u64) -> Outcome {
 fn with_lock_in(number: u32, answers: u64, before_ns: Option<u64>) -> Outcome {
     let mut pool = Pool::new();
     let giver = pool.thread("giver", 0x400);
-    pool.call(giver, pool.condition, 9 * MS, 40);
+    // (It has nothing to do where processes do it.)
+    pool.call(giver, pool.condition, 9 * MS, if before_ns.is_some() { 1 } else { 40 });
     pool.process.builder.timeline(giver).end();
     let mut workers = Vec::new();
     for _ in 0..WORKERS {
@@ -203,6 +204,10 @@ fn with_lock_in(number: u32, answers: u64, before_ns: Option<u64>) -> Outcome {
             waits.push(for_it(giver, of, 0x3000, (at, to), 1));
         }
     }
+    if before_ns.is_some() {
+        let (main, last) = (pool.process.main, workers[workers.len() - 1]);
+        waits.push(for_it(main, last, 0x4000, (MS, 389 * MS), 1));
+    }
     pool.finish_beside(children, |refs| seen(pid, refs, &waits))
 }
 
@@ -235,6 +240,9 @@ fn who_waits_for_room_with_a_lock_has_work() {
 fn who_waits_with_a_lock_for_what_it_has_started_a_process_for_has_work() {
     let outcome = with_lock_in(READ, 0, Some(MS / 2));
     assert!(has_lock(&outcome), "{:#?}", outcome.findings);
+    // Without the lock, the four would start these processes at once.
+    let saves = outcome.findings[0].run_saves_ns.map(|saves| saves.0);
+    assert!(saves.is_some_and(|saves| saves >= 200 * MS), "{saves:?}");
     // Those that were there before give it work.
     let outcome = with_lock_in(READ, 0, Some(400 * MS));
     assert!(!has_lock(&outcome), "{:#?}", outcome.findings);

@@ -92,7 +92,7 @@ pub(crate) fn replay_without(
     without: &Without<'_>,
 ) -> Option<WhatIf> {
     let is_gone = (0..threads.len() as u32).map(without.thread).collect();
-    let creators = Creators::new(analysis);
+    let creators = Creators::new(analysis, threads.iter().copied());
     let until = until(analysis, groups, threads, &creators);
     let mut replay = Replay { knots: vec![Vec::new(); threads.len()], is_gone, until, order: 0 };
     let mut gone: BTreeMap<u32, u64> = BTreeMap::new();
