@@ -134,6 +134,7 @@ struct signal_struct {
 struct task_struct {
 	struct thread_info thread_info;
 	u32 flags;
+	int exit_state; /* 0 until its end has been noted */
 	int pid, tgid;
 	struct files_struct *files;
 	u64 start_boottime;

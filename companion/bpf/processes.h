@@ -113,6 +113,22 @@ INLINE void drop(u32 thread, struct state *state)
 	bpf_map_push_elem(&free_states, &number, UPDATE_ANY);
 }
 
+/* The running thread has begun an image, and has the first thread's number instead of its own, `old`: all others have ended. (It may have
+ * been adopted since under the new one. How long it has been off the CPU since counts as time on it.) */
+static __attribute__((noinline)) int take_over(struct task_struct *task, u32 old)
+{
+	u32 *from = place_of(old), *to = place_of(task->pid);
+	struct state *adopted = current_state();
+
+	if (!from || !to || !*from)
+		return 0;
+	if (adopted)
+		drop(task->pid, adopted);
+	*to = *from;
+	*from = 0;
+	return 0;
+}
+
 /* The running thread's process ran before its hello: with 1, all its threads are to be traced, with 0, none any more. */
 static __attribute__((noinline)) int attach(struct state *state, u64 on)
 {

@@ -246,7 +246,8 @@ int sched_switch(u64 *arguments)
 
 	forget_running();
 	now = bpf_ktime_get_ns();
-	if (state) {
+	/* (One that has ended may have the number of the thread that has taken over its own.) */
+	if (state && !previous->exit_state) {
 		if (!state->on_cpu_ns)
 			find_running(state);
 		add_on_cpu(state, now);
@@ -265,7 +266,7 @@ int sched_switch(u64 *arguments)
 			state->wait.detail = STOPPED;
 		}
 	}
-	state = state_of(next->pid);
+	state = next->exit_state ? 0 : state_of(next->pid);
 	t = sums();
 	if (t && t->attached) {
 		if (!state && adopt(next))
@@ -348,25 +349,29 @@ SEC("tp_btf/sched_process_exec")
 int sched_process_exec(u64 *arguments)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	u32 old_thread = arguments[1], number, *place;
+	u32 old_thread = arguments[1], number;
 	struct linux_binprm *image = (void *)arguments[2];
-	struct state *state = current_state();
+	struct state *state;
 
+	if (old_thread != (u32)task->pid)
+		take_over(task, old_thread);
+	state = current_state();
 	if (!state)
 		return 0;
 	close_syscall(state, 1);
 	add_on_cpu(state, bpf_ktime_get_ns());
 	if (gains_privilege(image) || !is_owner(task)) {
 		COUNT(dropped);
-		drop(old_thread, state);
+		drop(task->pid, state);
 		return 0;
 	}
 	number = make_process(task, PROCESS_EXECED, state->process);
 	if (number == PROCESSES) {
-		drop(old_thread, state);
+		drop(task->pid, state);
 		return 0;
 	}
 	leave_process(state->process);
+	state->tid = own_number(READ(task, thread_pid));
 	state->process = number;
 	/* Not before: a sample that came in between would find the old process's row again, which will soon be another's. */
 	asm volatile("" ::: "memory");
@@ -378,18 +383,6 @@ int sched_process_exec(u64 *arguments)
 	state->turn_from = 0;
 	state->first_turn_ns = 0;
 	__builtin_memset(state->cache, 0, sizeof(state->cache));
-	if (old_thread == (u32)task->pid)
-		return 0;
-	/* Another thread than the first has taken over its number. */
-	state->tid = own_number(READ(task, thread_pid));
-	place = place_of(old_thread);
-	if (!place)
-		return 0;
-	number = *place;
-	*place = 0;
-	place = place_of(task->pid);
-	if (place)
-		*place = number;
 	return 0;
 }
 

@@ -17,9 +17,7 @@ use anyhow::{Context, Result, bail};
 use chase_companion::calibrate::{Cost, untraced_ns};
 use chase_companion::clock::now_ns;
 use chase_companion::drain::{Drain, Traced};
-use chase_companion::error::Error;
 use chase_companion::others;
-use chase_companion::privilege::may_load;
 use chase_companion::program::Program;
 use chase_companion::rate::Rate;
 use chase_companion::session::Session;
@@ -316,13 +314,10 @@ fn give_up_rights(watcher: &mut dyn Watcher) -> Option<String> {
 
 /// Starts the eBPF program, or, if that is not possible, only takes samples.
 fn begin(arguments: &Arguments, session: u64, user: u32, rate: Rate) -> Result<Begun> {
-    // If the program can't be loaded anyway, measuring and trying would take longer than a process waits.
-    let started = if may_load() {
+    let started = Program::load(session, user).and_then(|mut program| {
         let before_ns = untraced_ns();
-        Program::start(session, user).map(|program| (program, before_ns))
-    } else {
-        Err(Error::NotPermitted)
-    };
+        program.attach().map(|()| (program, before_ns))
+    });
     match started {
         Ok((program, before_ns)) => Ok(trace(program, arguments, session, rate, before_ns)),
         Err(error) if rate == Rate::Off => Err(error.into()),

@@ -105,12 +105,22 @@ fn is_permission(error: &(dyn std::error::Error + 'static)) -> bool {
 }
 
 impl Program {
-    /// Loads and attaches the program. It traces processes that send a hello with `session` and run as the user
-    /// `owner`, and their children.
+    /// Loads and attaches the program.
+    ///
+    /// # Errors
+    /// As for [`Self::load`] and [`Self::attach`].
+    pub fn start(session: u64, owner: u32) -> Result<Self, Error> {
+        let mut this = Self::load(session, owner)?;
+        this.attach()?;
+        Ok(this)
+    }
+
+    /// Loads the program. Attached, it traces processes that send a hello with `session` and run as the user `owner`,
+    /// and their children.
     ///
     /// # Errors
     /// If there is no BTF or no permission, or if the kernel refuses.
-    pub fn start(session: u64, owner: u32) -> Result<Self, Error> {
+    pub fn load(session: u64, owner: u32) -> Result<Self, Error> {
         if !may_load() {
             // (Reading the kernel's types takes long.)
             return Err(Error::NotPermitted);
@@ -131,7 +141,7 @@ impl Program {
         }
         // Loaded while its maps are there. If it fails, the other programs are used without it.
         let sampler = sampler(&mut loaded).and_then(PerfEvent::load).err();
-        let mut this = Self {
+        Ok(Self {
             rows: map(&mut loaded, "rows", ROWS)?,
             processes: map(&mut loaded, "processes", PROCESSES)?,
             totals: map(&mut loaded, "totals", 1)?,
@@ -147,17 +157,18 @@ impl Program {
             narrated: take(&mut loaded, "narrated")?,
             sampler_error: sampler,
             loaded,
-        };
-        for name in PROGRAMS {
-            this.attach(name).map_err(|source| refused(name, source))?;
-        }
-        Ok(this)
+        })
     }
 
-    fn attach(&mut self, name: &'static str) -> Result<(), ProgramError> {
-        let program = self.loaded.program_mut(name).ok_or(ProgramError::NotLoaded)?;
-        let program: &mut BtfTracePoint = program.try_into()?;
-        program.attach().map(drop)
+    /// Attaches the program to its tracepoints.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn attach(&mut self) -> Result<(), Error> {
+        for name in PROGRAMS {
+            attach(&mut self.loaded, name).map_err(|source| refused(name, source))?;
+        }
+        Ok(())
     }
 
     /// Takes `hz` samples per second on each CPU from now on.
@@ -259,6 +270,12 @@ fn load(loaded: &mut Ebpf, name: &'static str, btf: &Btf) -> Result<(), ProgramE
     let program = loaded.program_mut(name).ok_or(ProgramError::NotLoaded)?;
     let program: &mut BtfTracePoint = program.try_into()?;
     program.load(name, btf)
+}
+
+fn attach(loaded: &mut Ebpf, name: &'static str) -> Result<(), ProgramError> {
+    let program = loaded.program_mut(name).ok_or(ProgramError::NotLoaded)?;
+    let program: &mut BtfTracePoint = program.try_into()?;
+    program.attach().map(drop)
 }
 
 fn take_map(loaded: &mut Ebpf, name: &'static str) -> Result<Map, Error> {

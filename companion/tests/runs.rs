@@ -256,6 +256,33 @@ fn a_killed_companion_leaves_the_program_alone() {
     assert!((100..20_000).contains(&calls), "{calls}");
 }
 
+/// The other threads are over then, and the one that goes on has the first one's number.
+#[test]
+fn an_exec_of_another_thread_than_the_first() {
+    let _alone = ALONE.lock();
+    if !possible() {
+        return;
+    }
+    let run = Run::new();
+    let second = run.directory.path().join("second.chase");
+    run.run(&["replace", second.to_str().expect("text")]);
+    let (first, second) = (run.main_file(), Seen::read(&second.with_extension("chase.syscalls")));
+    let pid = first.header.pid;
+    assert_eq!((second.header.pid, second.header.parent_pid), (pid, pid));
+    for file in [&first, &second] {
+        assert_eq!(file.header.state, STATE_COMPLETE);
+        assert_eq!((file.header.lost_processes, file.header.lost_threads), (0, 0));
+    }
+    assert_eq!(first.row(5, libc::SYS_getppid).calls, 10);
+    let getppid = first.row(50, libc::SYS_getppid);
+    assert_eq!((getppid.calls, getppid.tid == pid), (100, false));
+    assert_eq!(first.calls(libc::SYS_execve), 1);
+    // It is watched from its first instruction, before its hello.
+    assert!(second.calls(libc::SYS_mmap) > 2, "{}", second.calls(libc::SYS_mmap));
+    assert!(second.syscalls.iter().all(|row| row.tid == pid));
+    assert_eq!(second.row(5, libc::SYS_getppid).calls, 100);
+}
+
 #[test]
 fn many_threads_and_many_short_processes_lose_nothing() {
     let _alone = ALONE.lock();

@@ -302,6 +302,26 @@ static void spawn(char **command)
 	waitpid(child, NULL, 0);
 }
 
+static void *replacing_thread(void *argument)
+{
+	char **arguments = argument;
+
+	enroll();
+	repeat(50, 100, SYS_getppid, 0, 0, 0);
+	execl(arguments[0], arguments[0], arguments[3], "lie", "nothing", "", NULL);
+	exit(6);
+}
+
+/* Runs itself again, with another recording, by another thread than the first. */
+static void replace(char **arguments)
+{
+	pthread_t thread;
+
+	repeat(5, 10, SYS_getppid, 0, 0, 0);
+	pthread_create(&thread, NULL, replacing_thread, arguments);
+	pthread_join(thread, NULL);
+}
+
 int main(int count, char **arguments)
 {
 	const char *mode = arguments[2];
@@ -328,6 +348,8 @@ int main(int count, char **arguments)
 		tree(4);
 	else if (!strcmp(mode, "spawn"))
 		spawn(arguments + 3);
+	else if (!strcmp(mode, "replace"))
+		replace(arguments);
 	else if (!strcmp(mode, "long"))
 		for (int i = 0; i < 200; i++) {
 			repeat(5, 100, SYS_getppid, 0, 0, 0);
