@@ -360,10 +360,9 @@ fn unattributed(
     let (mut sums, mut estimated) = (Sums::default(), false);
     for thread in threads.iter().filter(|thread| thread.unattributed_ns > 0.0) {
         sums.self_ns += thread.unattributed_ns;
-        if only_counts(thread) {
-            sums.off_cpu.add(thread.unattributed_off_cpu);
-        } else {
-            estimated = true;
+        match only_counts(thread) {
+            true => sums.off_cpu.add(thread.unattributed_off_cpu),
+            false => estimated = true,
         }
     }
     sums.total_ns = sums.self_ns;
@@ -489,9 +488,7 @@ fn sum_threads<'t>(threads: impl Iterator<Item = &'t CollectedThread> + Clone) -
         application_ns: sum(|thread| thread.application_ns),
         unattributed_ns: sum(|thread| thread.unattributed_ns),
         unattributed_wait_ns: sum(|thread| thread.unattributed_off_cpu.wait_ns),
-        unattributed_preempted_ns: sum(|thread| {
-            thread.unattributed_off_cpu.preempted_ns.unwrap_or(0.0)
-        }),
+        unattributed_preempted_ns: sum(|it| it.unattributed_off_cpu.preempted_ns.unwrap_or(0.0)),
         library_ns: sum(|thread| thread.self_ns),
         wait_ns: Ns::from_f64(library.wait_ns),
         preempted_ns: library.preempted_ns.map(Ns::from_f64),
