@@ -1,13 +1,12 @@
 //! Work that is divided unevenly: while one thread of a group still works, the others wait for more to do, and somebody waits for all of it.
 //!
-//! Work is shared by the threads of a group that are in one process, or by the processes that one process has forked: a *pool*. A *batch* is the time from when the first thread of the pool
-//! has something to do until none has. A thread has nothing to do while it waits for a condition, or for what others hand over, for a
-//! millisecond or more, or when it has ended, where threads are started for each batch; waiting for a lock, a file or a processor is part
-//! of what it does. Who waits in an event loop has nothing to do either, but need not get any of this work: that is no sign that work is divided
-//! unevenly. In a batch, a thread is *alone* while it is
-//! the only one that works. That counts if several worked at the same time before or after that, so that there was work for several,
-//! and if meanwhile a thread outside of the group waits for one of the pool. Threads of a runtime's scheduler (Go's) share its tasks as these come, and
-//! those of Ruby run it one at a time.
+//! Work is shared by the threads of a group that are in one process, or by the processes that one process has forked: a *pool*. A *batch* is
+//! the time from when the first thread of the pool has something to do until none has. A thread has nothing to do while it waits for a
+//! condition, or for what others hand over, for a millisecond or more, or when it has ended, where threads are started for each batch; waiting
+//! for a lock, a file or a processor is part of what it does. Who waits in an event loop has nothing to do either, but need not get any of this
+//! work: that is no sign that work is divided unevenly. In a batch, a thread is *alone* while it is the only one that works. That counts if
+//! several worked at the same time before or after that, so that there was work for several, and if meanwhile a thread outside of the group
+//! waits for one of the pool. Threads of a runtime's scheduler (Go's) share its tasks as these come, and those of Ruby run it one at a time.
 
 mod awaited;
 mod fed;

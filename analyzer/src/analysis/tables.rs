@@ -58,13 +58,12 @@ pub(super) fn from_collector(collector: Collector) -> Analysis {
         ..
     } = collector;
     contexts.sum_totals();
-    // (What is outside of the timed calls will be, where calls were only counted.)
+    // Where calls were only counted, what is outside of those that are timed all the same will be unattributed.
     let counted: Vec<bool> = processes.iter().map(|process| process.only_counts).collect();
     let only_counts = |thread: &CollectedThread| counted[thread.row.process];
-    let is_any_unattributed =
-        threads.iter().any(|thread| thread.unattributed_ns > 0.0 || only_counts(thread));
+    let some_unattributed = threads.iter().any(|it| it.unattributed_ns > 0.0 || only_counts(it));
     // From here on, the numbers of objects are fixed.
-    let nobody = if is_any_unattributed { names.mapped(NOT_ATTRIBUTED) } else { 0 };
+    let nobody = if some_unattributed { names.mapped(NOT_ATTRIBUTED) } else { 0 };
     let used = threads
         .iter()
         .map(|thread| thread.application_ns + thread.unattributed_ns + thread.self_ns);

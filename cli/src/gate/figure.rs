@@ -147,7 +147,7 @@ fn is_known_by_counts(condition: &Condition, run: &Analysis) -> bool {
             let by_futexes =
                 [Cause::Lock, Cause::Condition, Cause::Barrier, Cause::Join, Cause::Other];
             run.wait_source() == WaitSource::Scheduler
-                && !by_futexes.iter().any(|&cause| condition.glob.is_match(&view::cause(cause)))
+                && !by_futexes.iter().any(|&cause| condition.glob.is_match(view::cause(cause)))
         }
         Kind::Syscall | Kind::Run => true,
     }
