@@ -5,7 +5,7 @@
 //! thread that created it. A wait that no thread of the run ended (for time, a disk, another machine) is itself part
 //! of the path. So the parts adjoin without gaps, and together are as long as the run.
 //!
-//! Of a thread that does the same again and again until it is told to end (see [`until`]), only what it does after that is on the path:
+//! Of a thread that does the same again and again until it is told to end (see [`until()`]), only what it does after that is on the path:
 //! all before takes as long as what the one that tells it did, where the path continues.
 //!
 //! Waits shorter than [`LONG_WAIT_NS`](chase_recorder::syscalls::LONG_WAIT_NS) are not recorded individually; they

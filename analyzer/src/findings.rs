@@ -28,6 +28,7 @@ mod holders;
 mod interpreter;
 mod joint;
 mod jvm;
+mod kept;
 mod kinds;
 mod locks;
 mod machine;

@@ -5,7 +5,9 @@ mod process;
 
 use chase_analyzer::FindingKind;
 use chase_analyzer::recorder::builder::SyscallsBuilder;
-use chase_analyzer::recorder::syscalls::{CauseRow, WAIT_VOLUNTARY, WAKER_THREAD, WAKER_TIME};
+use chase_analyzer::recorder::syscalls::{
+    CauseRow, WAIT_PREEMPTED, WAIT_VOLUNTARY, WAKER_THREAD, WAKER_TIME,
+};
 use pool::{MS, Outcome, Pool, US};
 
 fn is_rare(outcome: &Outcome) -> bool {
@@ -56,6 +58,33 @@ fn who_waits_for_another_thread_inside_makes_no_slow_call() {
         assert!(!is_rare(&waits_inside(function, WAKER_THREAD)), "{function}");
         assert!(is_rare(&waits_inside(function, WAKER_TIME)), "{function}");
     }
+}
+
+/// Of the 600 ms that one of 41 calls takes, others have the processor for most: in it, and in one inside.
+#[test]
+fn who_waits_for_a_processor_inside_makes_no_slow_call() {
+    let rare_with = |of_others: u64| {
+        let mut pool = Pool::new();
+        let (liba, libb) = (pool.process.liba, pool.process.libb);
+        let inner = pool.process.builder.slot(liba, Some(libb), "compress");
+        let thread = pool.thread("first", 0x300);
+        let mut timeline = pool.process.builder.timeline(thread);
+        timeline.calls(pool.other, 10 * US, 20);
+        timeline.enter(pool.other).work(300 * MS).call(inner, 300 * MS).leave();
+        timeline.calls(pool.other, 10 * US, 20);
+        timeline.calls(pool.work, 40 * MS, 10).end();
+        let pid = pool.process.builder.header.pid;
+        is_rare(&pool.finish_seen(|refs| {
+            let mut seen = SyscallsBuilder::new(pid);
+            for context in [1, 2] {
+                let context = refs[thread.0 as usize][context];
+                seen.wait(context, pid + thread.0, WAIT_PREEMPTED, 10, of_others);
+            }
+            seen
+        }))
+    };
+    assert!(rare_with(100 * MS));
+    assert!(!rare_with(200 * MS));
 }
 
 /// One of 41 calls takes 600 ms of a second, and runs code of the program or of the library.

@@ -210,7 +210,7 @@ impl Symbolizer {
             _ => match own.name.as_str() {
                 "gomp_thread_start" => self.pointed(start.words.first(), ThreadKind::OpenMp),
                 "__kmp_launch_worker" => self.first_user(start),
-                _ => self.go(start).or_else(|| self.passed_on(start)),
+                _ => self.go(start),
             },
         });
         Some(refined.unwrap_or(own))

@@ -1,15 +1,20 @@
 //! How many processors programs may use: fewer than there are, or for a part of the time.
 
 use std::num::NonZero;
+use std::sync::Mutex;
 use std::thread::available_parallelism;
 
 use chase_tests::compile::Build;
 use chase_tests::control_group::{Limit, NO_GROUPS};
 use chase_tests::need;
 use chase_tests::report::document;
+use chase_tests::steal;
 use chase_tests::tagged::{Tagged, companion};
 use chase_tests::trial::Trial;
 use serde_json::Value;
+
+/// What others have of the processors is no fault of a program's own threads: the tests run one by one.
+static PROCESSORS: Mutex<()> = Mutex::new(());
 
 /// Returns the findings of a run that a companion watches.
 fn found(trial: Trial) -> Vec<Value> {
@@ -44,6 +49,7 @@ const HALF: Limit<'_> = Limit {
 fn a_control_group_that_has_used_up_its_time_is_the_cause() {
     let what = "a limit of a group's processor time";
     let Some(_) = companion(what) else { return };
+    let _alone = PROCESSORS.lock();
     let trial = || wanting().args(["1", "800"]).inside_shell(&HALF.script());
     if trial().bare().status.code() == Some(NO_GROUPS) {
         return need::skip(what, "no groups of processes can be made here");
@@ -70,12 +76,21 @@ fn threads_on_a_single_processor_are_too_many_for_it() {
     }
     let how: [(&[&str], &[&str]); 2] =
         [(&["taskset", "-c", "0"], &["3", "100"]), (&[], &["3", "100", "0"])];
+    let _alone = PROCESSORS.lock();
     for (inside, arguments) in how {
-        let found = found(wanting().args(arguments).inside(inside));
-        let finding = of_kind(&found, "too-many-threads");
-        assert_eq!(finding["evidence"]["processors"], 1, "{finding:#}");
-        assert_eq!(finding["evidence"]["of_machine"], processors(), "{finding:#}");
-        let text = finding["text"].as_str().expect("a text");
-        assert!(text.contains("that they may run on"), "{text}");
+        // Processes beside the tests may have too much of the processor.
+        let failures = steal::attempts(3, || {
+            let found = found(wanting().args(arguments).inside(inside));
+            if !found.iter().any(|finding| finding["kind"] == "too-many-threads") {
+                return Err(found);
+            }
+            let finding = of_kind(&found, "too-many-threads");
+            assert_eq!(finding["evidence"]["processors"], 1, "{finding:#}");
+            assert_eq!(finding["evidence"]["of_machine"], processors(), "{finding:#}");
+            let text = finding["text"].as_str().expect("a text");
+            assert!(text.contains("that they may run on"), "{text}");
+            Ok(())
+        });
+        assert!(failures.is_empty(), "{failures:#?}");
     }
 }

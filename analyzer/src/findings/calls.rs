@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::kept::{Kept, kept_ns_inside, waits_for_threads};
 use super::system::is_loader;
 use super::{Evidence, Finding, FindingKind, Inside, sites};
-use crate::causes::{PartyKind, Purpose};
 use crate::clock::Ns;
 use crate::tail::{FirstCall, LEAST_CALLS, SlowCalls};
 
@@ -107,11 +107,15 @@ impl Explained {
             let awaited_ns = awaited.get(&(thread, api)).copied().unwrap_or(0.0);
             awaited_ns + preempted_ns(thread, api) >= EXPLAINS * excess_ns
         };
-        // The same in calls inside, beyond what usual calls take.
+        // The same in it and in calls inside, beyond what usual calls take.
         let kept_inside = |(thread, context): (u32, u32), median_ns: f64, excess_ns: f64| {
-            evidence.is_material(excess_ns)
-                && awaited_inside(evidence, &awaited, (thread, context), median_ns)
-                    >= EXPLAINS * excess_ns
+            let kept_ns = || {
+                let api = evidence.analysis.contexts[context as usize].api;
+                let kept = Kept { awaited: &awaited, preempted_ns: &preempted_ns };
+                preempted_ns(thread, api)
+                    + kept_ns_inside(evidence, &kept, (thread, context), median_ns)
+            };
+            evidence.is_material(excess_ns) && kept_ns() >= EXPLAINS * excess_ns
         };
         let firsts: HashMap<(u32, u32), f64> = excesses(
             evidence.tails.first_calls.iter().map(|c| (c.thread, c.context, c.excess_ns())),
@@ -171,49 +175,6 @@ impl Explained {
     pub(super) fn excess_ns(&self, thread: u32, api: Option<u32>) -> f64 {
         api.and_then(|api| self.excess.get(&(thread, api))).copied().unwrap_or(0.0)
     }
-}
-
-/// By thread and API: waits for locks, at barriers, and for actions of other threads of the run.
-fn waits_for_threads(evidence: &Evidence<'_>) -> HashMap<(u32, u32), f64> {
-    let mut sums = HashMap::new();
-    for row in &evidence.watched.causes {
-        let Some(api) = row.api else { continue };
-        let by_threads = || row.wakers.iter().any(|waker| waker.kind == PartyKind::Thread);
-        let is_shared = row.purpose.is_handover() || row.purpose == Purpose::Barrier;
-        let is_stopped = row.purpose == Purpose::Stopped;
-        if row.purpose.is_lock() || is_stopped || is_shared && by_threads() {
-            for span in &row.by_thread {
-                *sums.entry((span.thread, api)).or_default() += span.ns.as_f64();
-            }
-        }
-    }
-    sums
-}
-
-/// Returns how long a thread waits for other threads in calls made inside those of a context, beyond the time of as many usual calls.
-fn awaited_inside(
-    evidence: &Evidence<'_>,
-    awaited: &HashMap<(u32, u32), f64>,
-    (thread, context): (u32, u32),
-    median_ns: f64,
-) -> f64 {
-    let rows = &evidence.analysis.contexts;
-    let depth = rows[context as usize].depth;
-    // Rows are in depth-first order.
-    let first = context as usize + 1;
-    let more = rows[first..].iter().take_while(|row| row.depth > depth).count();
-    let (mut calls, mut of_apis) = (0.0, BTreeMap::<u32, f64>::new());
-    for part in &evidence.analysis.threads[thread as usize].contexts {
-        if part.context == context {
-            calls += part.calls as f64;
-        } else if (first..first + more).contains(&(part.context as usize)) {
-            let api = rows[part.context as usize].api;
-            *of_apis.entry(api).or_default() += part.wait_ns.as_f64();
-        }
-    }
-    let for_threads =
-        |(api, ns): (u32, f64)| ns.min(awaited.get(&(thread, api)).copied().unwrap_or(0.0));
-    of_apis.into_iter().map(for_threads).sum::<f64>() - calls * median_ns
 }
 
 /// Whether a single slow call takes most of a thread's life and runs something else than its library: it has called the program, as what

@@ -7,7 +7,7 @@ use crate::clock::Ns;
 /// The call inside in which a slow call spent its time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Inside {
-    /// The API, by number in [`Analysis::apis`].
+    /// The API, by number in [`Analysis::apis`](crate::Analysis::apis).
     pub api: u32,
     /// How often the thread called it there.
     pub calls: u64,

@@ -56,21 +56,6 @@ impl Symbolizer {
         }
     }
 
-    /// What a thread runs whose routine was given a runtime's start routine and the argument for that: a program may wrap
-    /// `pthread_create` for all of its libraries.
-    pub(super) fn passed_on(&self, start: &ThreadStart<'_>) -> Option<ThreadFunction> {
-        let first = *start.words.first()?;
-        let (object, svma) = first.file?;
-        if start.is_found || !is_runtime(object) || self.function_start(object, svma) != Some(svma)
-        {
-            return None;
-        }
-        let words = start.inner_words.clone();
-        let passed =
-            ThreadStart { routine: Some(first), words, inner_words: Vec::new(), ..start.clone() };
-        self.thread_function(&passed).filter(|function| !function.is_of_runtime())
-    }
-
     /// The function that begins at `word`, unless it is a runtime's.
     fn named_function(&self, word: &Word<'_>) -> Option<ThreadFunction> {
         let (object, svma) = word.file.filter(|(object, _)| !is_runtime(object))?;
