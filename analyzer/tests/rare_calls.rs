@@ -78,7 +78,7 @@ fn who_waits_for_a_processor_inside_makes_no_slow_call() {
             let mut seen = SyscallsBuilder::new(pid);
             for context in [1, 2] {
                 let context = refs[thread.0 as usize][context];
-                seen.wait(context, pid + thread.0, WAIT_PREEMPTED, 10, of_others);
+                seen.wait(context, pid + thread.0, WAIT_PREEMPTED, 1, of_others);
             }
             seen
         }))
