@@ -70,8 +70,8 @@ pub(super) fn short_processes(evidence: &Evidence<'_>) -> Option<Finding> {
     let taken_ns = (taken_ns - waited_ns(evidence, &all, all_ns)).max(0.0);
     let spent = Spent::by(evidence, &all);
     let saves_ns = taken_ns * (1.0 - spent.own - spent.work).max(0.0);
-    // Without chase, the run is as much shorter.
-    if saves_ns < MUCH * (wall - taken_ns * spent.own) || !evidence.is_material(saves_ns) {
+    // (What chase takes in them makes the run longer, too.)
+    if taken_ns * (1.0 - spent.work) < MUCH * wall || !evidence.is_material(saves_ns) {
         return None;
     }
     let root = (0..processes.len()).find(|&at| processes[at].parent.is_none())?;
