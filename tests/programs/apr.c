@@ -1,4 +1,4 @@
-/* Threads of the Apache Portable Runtime. */
+/* Threads of the Apache Portable Runtime; with WRAPS, all begin in a routine of the program's own, as Apache's do. */
 #include <apr_general.h>
 #include <apr_thread_proc.h>
 #include <stdio.h>
@@ -17,10 +17,28 @@ static void *APR_THREAD_FUNC worker(apr_thread_t *thread, void *data)
     return NULL;
 }
 
+#ifdef WRAPS
+struct given {
+    apr_thread_start_t function;
+    char *data;
+};
+
+static void *APR_THREAD_FUNC start(apr_thread_t *thread, void *data)
+{
+    struct given *given = data;
+    return given->function(thread, given->data);
+}
+#endif
+
 static void run(apr_thread_start_t function, char *data, apr_pool_t *pool)
 {
     apr_thread_t *thread;
     apr_status_t status;
+#ifdef WRAPS
+    struct given given = {function, data};
+    function = start;
+    data = (char *)&given;
+#endif
     if (apr_thread_create(&thread, NULL, function, data, pool) == APR_SUCCESS)
         apr_thread_join(&status, thread);
 }

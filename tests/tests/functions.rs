@@ -293,8 +293,7 @@ fn glib_threads() {
     assert_eq!(found, [("alone", "GLib"), ("pooled", "GLib")]);
 }
 
-/// A routine of the program's own is called with what it was given, where that differs; also without symbols for what has them in its
-/// type information.
+/// A routine of the program's own is called with what it was given, where that differs.
 #[test]
 fn routines_that_run_what_they_are_given() {
     let program = Build::program("given.cpp").without_libtrap().build();
@@ -315,6 +314,21 @@ fn routines_that_run_what_they_are_given() {
     let bare = |name: &str| name.replace("(void*)", "").replace("(char const*)", "");
     let found: Vec<_> = found.iter().map(|function| bare(&function.name)).collect();
     assert_eq!(found, expected);
+}
+
+/// The same of a routine that a runtime starts: its data begins with the function.
+#[test]
+fn routines_that_apr_starts_and_that_run_what_they_are_given() {
+    if need::file("APR", &["/usr/include/apr-1.0/apr.h"]).is_none() {
+        return;
+    }
+    let output = Command::new("pkg-config").args(["--cflags", "--libs", "apr-1"]).output();
+    let flags = String::from_utf8(output.expect("run pkg-config").stdout).expect("flags");
+    let flags = format!("-DWRAPS {flags}");
+    let program = Build::program("apr.c").flags(&flags).without_libtrap().build();
+    let mut found = functions(&Trial::new(program));
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    assert_eq!(names(&found), ["start(listener)", "start(worker)"]);
 }
 
 /// Runtimes that C programs use, each with the names of its package and of its file.
