@@ -15,18 +15,14 @@ use crate::{arch, clock};
 
 /// The minimum run time in µs that is used to compute the share that timing takes of a thread's time.
 const FIRST_SHARE_US: u64 = 1_000;
-/// A probe times an empty sample: before each of a thread's first samples, as many as this, and then at each choice
-/// of a block's length. The measurement at the start counts as `PROBES_KNOWN` probes; the mean is over about
-/// `PROBES_KEPT`; a probe that took `INTERRUPTED_PROBE` means was interrupted, or found cold caches.
+/// A probe times an empty sample: before each of a thread's first samples, as many as this, and then after each sample
+/// whose cost is measured, so that it finds its code hardly colder than samples find theirs. The measurement at the start
+/// counts as `PROBES_KNOWN` probes; the mean is over about `PROBES_KEPT`; a probe that took `INTERRUPTED_PROBE` means was
+/// interrupted, or found cold caches.
 const FIRST_PROBES: u32 = 8;
 const PROBES_KNOWN: u64 = 8;
-const PROBES_KEPT: u64 = 32;
+const PROBES_KEPT: u64 = 64;
 const INTERRUPTED_PROBE: u64 = 4;
-/// Of two probes in a row, the first finds the probe's own code cold, and the second all of it warm. Samples of a hot loop
-/// are like the second: where only the first counted, calls of 212 ns were 6 to 9 % too short on an Intel processor (family 6,
-/// model 207; most were 130 to 200 and 72 to 96 ticks). In programs with much code, they are between both. So this part of
-/// the difference counts.
-const COLD_PART: u64 = 4;
 /// Probes at the start are up to so many turns of a loop apart, each time a number that has this distance to the one before.
 const TURNS: u64 = 32;
 const APART: u64 = 19;
@@ -152,27 +148,46 @@ fn add_measured(thread: &Thread, began: u64, start: u64, end: u64) {
         let spent = before + now.saturating_sub(end) + counts.excess.get() / SCALE;
         counts.samples_ticks.set(counts.samples_ticks.get() + spent.min(INTERRUPTED_SAMPLE));
         counts.samples.set(counts.samples.get() + 1);
+        counts.probe();
+        let probing = measuring_clock().saturating_sub(now).min(INTERRUPTED_SAMPLE);
+        counts.probes_ticks.set(counts.probes_ticks.get() + probing);
     }
 }
 
-/// Resets, and returns, the number of this thread's samples whose cost was measured, and the sum of these costs in
-/// ticks.
-pub(crate) fn take_measured(thread: &Thread) -> (u64, u64) {
-    thread.counts.get().map_or((0, 0), |counts| {
-        (u64::from(counts.samples.replace(0)), counts.samples_ticks.replace(0))
-    })
+/// What the samples of a thread cost whose cost was measured.
+pub(crate) struct Measured {
+    pub(crate) samples: u64,
+    /// Their cost in ticks, without that of the probes after them.
+    pub(crate) ticks: u64,
+    /// The cost of these probes, in ticks.
+    pub(crate) probes_ticks: u64,
+}
+
+impl Counts {
+    /// Resets, and returns, what was measured.
+    pub(crate) fn take_measured(&self) -> Measured {
+        Measured {
+            samples: u64::from(self.samples.replace(0)),
+            ticks: self.samples_ticks.replace(0),
+            probes_ticks: self.probes_ticks.replace(0),
+        }
+    }
 }
 
 impl Counts {
     /// Measures the current cost of a sample. It can differ from that at the start by as much as tiny calls take, for
     /// example when the other hardware thread of the core is busy.
     pub(super) fn probe(&self) {
+        let is_measurable = clock::is_time_stamp();
+        let mean = self.probed();
+        if is_measurable && mean == 0 {
+            return; // the start is measuring
+        }
         self.probes.set(self.probes.get().saturating_add(1));
-        if !clock::is_time_stamp() {
+        if !is_measurable {
             return;
         }
-        let (first, second) = (chase_probe() * SCALE, chase_probe() * SCALE);
-        let (ticks, mean) = (second + first.saturating_sub(second) / COLD_PART, self.probed());
+        let ticks = chase_probe() * SCALE;
         if ticks < mean * INTERRUPTED_PROBE {
             let answers = PROBES_KEPT.min(PROBES_KNOWN + u64::from(self.probes.get()));
             // The latest probe counts as one of them.
@@ -221,13 +236,13 @@ impl Counts {
 
     /// Accounts for a slot's samples, and stores their measured cost in the recording.
     pub(super) fn spend_samples(&self, thread: &Thread, samples: u32) {
-        let measured = self.samples.replace(0);
+        let Measured { samples: measured, ticks, probes_ticks } = self.take_measured();
         if measured == 0 {
             return self.spend(u64::from(samples) * COST_SAMPLED.load(Ordering::Relaxed));
         }
-        let measured = u64::from(measured);
+        // (One probe for so many samples.)
         let outside =
-            self.samples_ticks.replace(0) + measured * COST_UNMEASURED.load(Ordering::Relaxed);
+            ticks + probes_ticks / MEASURED + measured * COST_UNMEASURED.load(Ordering::Relaxed);
         thread.note_samples(measured, outside);
         let each = outside / measured + COST_INSIDE.load(Ordering::Relaxed);
         // The cache lines that a sample found cold had replaced lines of the application, which finds as many cold

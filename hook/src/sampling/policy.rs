@@ -107,7 +107,6 @@ pub(super) fn next(
         let block = state.block.load(Ordering::Relaxed);
         return Plan { block, framed: counts.is_framed(state.number) };
     }
-    counts.probe();
     state.samples.set(0);
     counts.spend_samples(thread, samples);
     let Some(ticks_per_us) = clock::ticks_per_us() else { return Plan::ALL };

@@ -7,6 +7,20 @@
 # function is reached by a jump that the processor never predicts, whatever came before: a return to an address other
 # than the one that its call pushed, made by a pair that leaves other returns predicted. That is why chase_probe can
 # measure the overhead.
+
+# Fills in the frame rcx of a call that starts at the time rax, and restores registers. r11 = the real function.
+.macro fill_frame exit
+    movq {NODE}(%rcx), %rdx
+    movq %rax, {START}(%rcx)
+    movq %rax, {LAST_START}(%rdx)
+    leaq \exit(%rip), %rax
+    movq {EXIT}(%rcx), %r11             # the real function
+    movq %rax, {EXIT}(%rcx)
+    restore %rcx
+    restore %rdx
+    restore %rax
+.endm
+
 .macro start_path of exit
     .type chase_start_\of, @function
 chase_start_\of:                        # (rsp) = in the frame's pad
@@ -24,15 +38,7 @@ chase_start_\of:                        # (rsp) = in the frame's pad
     shlq $32, %rdx
     orq %rdx, %rax
 1:
-    movq {NODE}(%rcx), %rdx
-    movq %rax, {START}(%rcx)
-    movq %rax, {LAST_START}(%rdx)
-    leaq \exit(%rip), %rax
-    movq {EXIT}(%rcx), %r11             # the real function
-    movq %rax, {EXIT}(%rcx)
-    restore %rcx
-    restore %rdx
-    restore %rax
+    fill_frame \exit
     callq 3f
     int3
 2:
@@ -52,44 +58,51 @@ chase_start_\of:                        # (rsp) = in the frame's pad
     start_path sample chase_exit_sample
     start_path kept chase_exit_kept     # arguments.S
 
-# Returns in rax the duration that would be recorded now for a call of an empty function started by chase_start.
+# Returns in rax the duration that would be recorded now for a call of an empty function that is a sample; 0 where the
+# clock is the kernel's. Its steps between both reads of the clock are those of a sample, with a frame on the stack: each
+# one counts, since the processor is in the middle of the next ones when it reads the clock.
     .hidden chase_probe
     .globl chase_probe
     .type chase_probe, @function
+    .p2align 6
 chase_probe:
     .cfi_startproc
-    leaq .Lnothing(%rip), %r11
-    subq $40, %rsp
-    .cfi_adjust_cfa_offset 40
+    subq ${FRAME} + 24, %rsp
+    .cfi_adjust_cfa_offset {FRAME} + 24
+    leaq .Lnothing(%rip), %rax
+    movq %rax, {EXIT}(%rsp)
+    leaq {FRAME} + 8 - {LAST_START}(%rsp), %rax
+    movq %rax, {NODE}(%rsp)
+    movq %rsp, %rcx
+    callq 1f
+    leaq (%rsp), %r11                   # as in a pad
+    jmpq *{EXIT}(%r11)
+.Lprobed:
+    movq %rax, %r9                      # as in chase_exit_sample
+    movq %rdx, %r10
+    read_clock %r11 4f
+    subq {START}(%r11), %rax
+5:
+    addq ${FRAME} + 24, %rsp
+    .cfi_adjust_cfa_offset -{FRAME} - 24
+    retq
+4:
+    .cfi_adjust_cfa_offset {FRAME} + 24
+    xorl %eax, %eax
+    jmp 5b
+1:
+    .cfi_adjust_cfa_offset 8
+    save %rax
+    save %rdx
+    save %rcx
     lfence
     rdtsc
     shlq $32, %rdx
     orq %rdx, %rax
-    movq %rax, (%rsp)                   # three stores and three loads, as there
-    movq %rax, 8(%rsp)
-    leaq 3f(%rip), %rax
-    movq %rax, 24(%rsp)
-    movq 16(%rsp), %rcx
-    movq 8(%rsp), %rsi
-    movq (%rsp), %rdi
-    callq 1f
-    leaq (%rsp), %r11                   # as in a pad, where the jump may be predicted or not
-    jmpq *24(%r11)
-3:
-    movq %rax, %r9                      # as in chase_exit
-    movq %rdx, %r10
-    rdtsc
-    shlq $32, %rdx
-    orq %rdx, %rax
-    subq %rdi, %rax
-    addq $40, %rsp
-    .cfi_adjust_cfa_offset -40
-    retq
-1:
-    .cfi_adjust_cfa_offset 48
-    callq 2f
+    fill_frame .Lprobed
+    callq 3f
     int3
-2:
+3:
     .cfi_adjust_cfa_offset 8
     movq %r11, (%rsp)
     retq
