@@ -10,6 +10,20 @@ struct cached {
 	u32 context, syscall, row;
 };
 
+/* What woke a thread, until it is known whether that ended its wait. */
+struct waking {
+	u64 ns; /* 0: none */
+	u64 first; /* of the waker's registers at its latest syscall: the first argument, the second, and the number */
+	s64 syscall;
+	u64 site; /* of the waker, where it is traced; otherwise its process is PROCESSES */
+	u32 process, context;
+	u32 operation;
+	u32 flags; /* of its task */
+	u32 tid, pid;
+	struct futex futex; /* of shared memory, if it wakes one */
+	char name[16];
+};
+
 /* What is known of a traced thread. */
 struct state {
 	u32 process;
@@ -33,6 +47,8 @@ struct state {
 	struct wait_key wait; /* what it waits for, and who has woken it */
 	struct futex futex;   /* which one that is, if it is one */
 	u64 woken_ns;         /* when */
+	u32 is_noted;         /* what it waits for is known */
+	struct waking waking;
 	u64 waited_from, waited_to; /* the latest wait, until it is known whether time ended it; waited_to is 0 where none is */
 	char waker_name[16];
 	struct cached cache[CACHED];

@@ -14,6 +14,7 @@
 #include "narrate.h"
 #include "processes.h"
 #include "turns.h"
+#include "waking.h"
 
 #define NR_PRCTL 157
 #define NR_RT_SIGRETURN 15
@@ -255,11 +256,12 @@ int sched_switch(u64 *arguments)
 		state->left_kind = !(preempted & 1) && previous_state ? WAIT_VOLUNTARY : WAIT_PREEMPTED;
 		state->left_context =
 			state->syscall == NO_SYSCALL ? context_of(state) : state->context;
+		state->is_noted = 0;
 		state->left_ns = now;
 		if (previous_state & TASK_TRACED && was_attached(state))
 			state->left_ns = 0;
 		else if (state->left_kind == WAIT_VOLUNTARY)
-			note_wait(state, previous);
+			begin_wait(state, previous);
 		if (previous_state & (TASK_STOPPED | TASK_TRACED) && state->left_kind == WAIT_VOLUNTARY) {
 			state->wait.syscall = NO_SYSCALL;
 			state->wait.object = 0;
@@ -297,8 +299,11 @@ int sched_waking(u64 *arguments)
 	struct task_struct *task = (void *)arguments[0];
 	struct state *state = state_of(task->pid);
 
-	if (state && state->left_ns && state->left_kind == WAIT_VOLUNTARY)
-		note_waker(state);
+	if (!state)
+		return 0;
+	note_waking(state);
+	if (state->left_ns && state->left_kind == WAIT_VOLUNTARY && state->is_noted)
+		settle_waking(state);
 	return 0;
 }
 

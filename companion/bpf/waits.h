@@ -33,8 +33,6 @@ INLINE u32 context_of(struct state *state)
 #define AF_INET 2
 #define AF_INET6 10
 #define LISTENS 10 /* state of a socket: TCP_LISTEN, of all kinds of connections */
-#define PF_KTHREAD 0x00200000
-#define PF_EXITING 0x4
 #define FUTEX_LOCK_PI 6
 #define FUTEX_LOCK_PI2 13
 #define FUTEX_OWNER 0x3fffffff
@@ -401,67 +399,4 @@ INLINE void settle_wait(struct state *state, s64 result)
 		wait->waker_site = 0;
 	}
 	add_wait(state, bpf_get_current_task_btf());
-}
-
-/* A mutex that was handed on meanwhile: its last holder gives it away. If that has waited since, it was there that it had the mutex. */
-INLINE void note_last_holder(struct state *state, struct state *waker)
-{
-	struct wait_key *wait = &state->wait;
-
-	if (!state->handed || waker->process != state->process)
-		return;
-	wait->holder = waker->tid;
-	if (waker->waited_from >= state->left_ns) {
-		wait->holder_context = waker->wait.context;
-		wait->holder_site = waker->wait.site;
-	}
-}
-
-/* The running thread, or what interrupts it, wakes one that is traced. */
-static __attribute__((noinline)) int note_waker(struct state *state)
-{
-	struct task_struct *current = bpf_get_current_task_btf();
-	struct state *waker = state_of(current->pid);
-	struct pt_regs *registers = bpf_task_pt_regs(current);
-	struct process *process;
-	struct wait_key *wait;
-	u32 number;
-
-	if (!state)
-		return 0;
-	wait = &state->wait;
-	state->woken_ns = bpf_ktime_get_ns();
-	wait->waker_process = wait->waker = wait->waker_context = 0;
-	wait->waker_site = 0;
-	if (current->flags & PF_KTHREAD) {
-		wait->waker_kind = current->pid ? WAKER_KERNEL : WAKER_INTERRUPT;
-		return 0;
-	}
-	if (!can_wake(state, READ(registers, orig_ax), READ(registers, di), READ(registers, si), current->flags & PF_EXITING) &&
-	    !(waker && waker->process == state->process && can_hand_map(wait, READ(registers, orig_ax)))) {
-		wait->waker_kind = WAKER_INTERRUPT;
-		return 0;
-	}
-	bpf_get_current_comm(state->waker_name, sizeof(state->waker_name));
-	if (waker) {
-		wait->waker_kind = WAKER_THREAD;
-		wait->waker_process = waker->process;
-		wait->waker = waker->tid;
-		wait->waker_context = context_of(waker);
-		wait->waker_site = site_of(waker);
-		note_last_holder(state, waker);
-		return 0;
-	}
-	/* One that ends may no longer be traced when it wakes who joins it. */
-	number = state->process;
-	process = bpf_map_lookup_elem(&processes, &number);
-	if (process && process->pid == (u32)current->tgid) {
-		wait->waker_kind = WAKER_THREAD;
-		wait->waker_process = state->process;
-		wait->waker = current->pid;
-		return 0;
-	}
-	wait->waker_kind = WAKER_PROCESS;
-	wait->waker_process = current->tgid;
-	return 0;
 }

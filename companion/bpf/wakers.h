@@ -9,6 +9,8 @@
 #define FUTEX_COMMAND 0x7f
 #define FUTEX_PRIVATE 0x80
 #define VM_SHARED 0x8
+#define PF_KTHREAD 0x00200000 /* flags of a task */
+#define PF_EXITING 0x4
 #define PAGE_BITS 12
 
 struct at {
@@ -43,20 +45,18 @@ static __attribute__((noinline)) int find_futex(u64 address, struct futex *futex
 	return 0;
 }
 
-/* Whether a futex of the running thread's is the one that another thread waits for. Where that can't be told, it is. */
-INLINE int is_same_futex(struct state *waiting, u64 address, u32 operation)
+/* Whether a futex that is woken is the one that another thread waits for. Where that can't be told, it is. */
+INLINE int is_same_futex(struct state *waiting, struct waking *waking)
 {
-	struct futex *other = &waiting->futex;
-	struct futex own = {};
+	struct futex *other = &waiting->futex, *own = &waking->futex;
 
-	if (address == waiting->wait.object)
+	if (waking->first == waiting->wait.object)
 		return 1;
-	if ((operation | waiting->wait.detail) & FUTEX_PRIVATE || other->place == OF_PROCESS)
+	if ((waking->operation | waiting->wait.detail) & FUTEX_PRIVATE || other->place == OF_PROCESS)
 		return 0;
-	find_futex(address, &own);
-	if (!own.place || !other->place)
+	if (!own->place || !other->place)
 		return 1;
-	return own.place == other->place && own.inode == other->inode && own.device == other->device && own.offset == other->offset;
+	return own->place == other->place && own->inode == other->inode && own->device == other->device && own->offset == other->offset;
 }
 
 /* mmap, mprotect, munmap, brk, mremap, madvise */
@@ -76,25 +76,26 @@ INLINE int can_hand_map(struct wait_key *wait, s64 syscall)
 	       (syscall == -1 && wait->syscall != NO_SYSCALL && wait->syscall != 9 && wait->syscall != 28);
 }
 
-/* Whether a syscall of the running task's can be what ends this wait. An interrupt that comes at that moment finds the same task; but mostly one
+/* Whether the syscall that the waker is in can be what ends this wait. An interrupt that comes at that moment finds the same task; but mostly one
  * that does something else. (The kernel's own count of interrupts under way is a variable that a program can't reach on all kernels. And
  * what is sent through the loopback device is received in an interrupt of the sender's.) */
-INLINE int can_wake(struct state *waiting, s64 syscall, u64 first, u32 operation, u32 exiting)
+INLINE int can_wake(struct state *waiting, struct waking *waking)
 {
 	struct wait_key *wait = &waiting->wait;
+	s64 syscall = waking->syscall;
 
 	/* Who sleeps is woken by time, or by a signal. */
 	if (wait->syscall == NR_NANOSLEEP || wait->syscall == NR_CLOCK_NANOSLEEP)
 		return syscall == 62 || syscall == 200 || syscall == 234 || syscall == 424;
-	if (exiting)
+	if (waking->flags & PF_EXITING)
 		return 1;
 	switch (syscall) {
 	case NR_FUTEX:
 		if (wait->syscall != NR_FUTEX)
 			return 0;
-		switch (operation & FUTEX_COMMAND) {
+		switch (waking->operation & FUTEX_COMMAND) {
 		case 1: case 7: case 10: /* wake */
-			return is_same_futex(waiting, first, operation);
+			return is_same_futex(waiting, waking);
 		case 3: case 4: case 5: case 12: /* two futexes */
 			return 1;
 		}

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ROUNDS = 300, HOLDERS = 4 };
+enum { ROUNDS = 300, EARLY_ROUNDS = 10000, HOLDERS = 4 };
 
 pthread_mutex_t stats_mu = PTHREAD_MUTEX_INITIALIZER, other_mu = PTHREAD_MUTEX_INITIALIZER, turn_mu = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t turn_changed = PTHREAD_COND_INITIALIZER;
@@ -76,6 +76,30 @@ static void *by_semaphore(void *argument)
         sem_post(argument ? &first_turn : &second_turn);
     }
     return NULL;
+}
+
+static _Atomic int waits_begun;
+
+static void *woken_early(void *argument)
+{
+    for (int round = 0; round < EARLY_ROUNDS; round++) {
+        waits_begun++;
+        sem_wait(&first_turn);
+    }
+    return argument;
+}
+
+/* Wakes the other thread at any moment of its way to sleep, on another processor. */
+static void *wakes_early(void *argument)
+{
+    for (int round = 0; round < EARLY_ROUNDS; round++) {
+        while (waits_begun <= round)
+            ;
+        for (volatile int spin = rand() % 10000; spin > 0; spin--)
+            ;
+        sem_post(&first_turn);
+    }
+    return argument;
 }
 
 static void *by_descriptor(void *argument)
@@ -340,6 +364,9 @@ int main(int count, char **arguments)
         sem_init(&first_turn, 0, 1);
         sem_init(&second_turn, 0, 0);
         run(2, by_semaphore, by_semaphore);
+    } else if (!strcmp(what, "early")) {
+        sem_init(&first_turn, 0, 0);
+        run(2, wakes_early, woken_early);
     } else if (!strcmp(what, "pipe")) {
         if (pipe(pair) || pipe(back))
             return 1;

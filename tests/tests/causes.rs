@@ -134,6 +134,19 @@ fn two_threads_in_turns_wake_each_other() {
     }
 }
 
+/// The kernel tells of the wake before it tells that the thread sleeps.
+#[test]
+fn a_thread_is_woken_while_it_goes_to_sleep() {
+    let what = "wakes on another processor";
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return chase_tests::need::skip(what, "there is one processor");
+    }
+    let Some(rows) = causes("early") else { return };
+    let rows = in_function(&rows, "sem_wait");
+    let right = woken_by(&rows, "sem_post");
+    assert!(right >= NEARLY_ALL, "{right}: {rows:#?}");
+}
+
 /// Both ends of connections within the machine are called as the server is. (Nobody can tell once they are closed.)
 #[test]
 fn sockets_within_the_machine_have_the_servers_name() {
