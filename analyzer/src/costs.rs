@@ -2,6 +2,8 @@
 
 mod estimates;
 
+use std::ops::AddAssign;
+
 use chase_recorder::layout::{Header, SQUARES, SlotClass, THREAD_MAIN};
 use chase_recorder::reader::{Context, Histogram, Thread};
 
@@ -227,16 +229,16 @@ fn mark_uncredited(contexts: &mut [Cost], image: &Image, thread: Thread<'_>) {
 impl ThreadCosts {
     /// Subtracts the overhead of observing system calls, in ticks, from each context and from the thread's own code,
     /// and adds it to the hook's cost.
-    pub(crate) fn take_out(&mut self, of_contexts: &[f64], outside: f64) {
-        let mut owed = vec![0.0; self.contexts.len()];
-        for (context, ticks) in self.contexts.iter().zip(of_contexts) {
-            owed[context.scope as usize] += ticks;
+    pub(crate) fn take_out(&mut self, of_contexts: &[Overhead], outside: Overhead) {
+        let mut owed = vec![Overhead::default(); self.contexts.len()];
+        for (context, &overhead) in self.contexts.iter().zip(of_contexts) {
+            owed[context.scope as usize] += overhead;
         }
         // What was subtracted from each context and from those inside.
         let mut taken = vec![0.0; self.contexts.len()];
         for at in (0..self.contexts.len()).rev() {
             let context = &mut self.contexts[at];
-            let own = owed[at].min(context.self_time);
+            let own = owed[at].within(context.self_time);
             taken[at] += own;
             context.self_time -= own;
             context.total -= taken[at];
@@ -246,9 +248,37 @@ impl ThreadCosts {
                 taken[context.caller as usize] += taken[at];
             }
         }
-        let own = outside.min(self.application);
+        let own = outside.within(self.application);
         self.application -= own;
         self.own_cost += own;
+    }
+}
+
+/// What observing cost in one place, in the unit of the times that it is subtracted from.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Overhead {
+    pub(crate) time: f64,
+    /// The duration of the system calls that were observed, without the overhead. So much is no overhead, however that was
+    /// measured.
+    pub(crate) observed: f64,
+}
+
+impl Overhead {
+    /// Returns the same in another unit, of which `unit` make one.
+    pub(crate) fn in_units(self, unit: f64) -> Self {
+        Self { time: self.time / unit, observed: self.observed / unit }
+    }
+
+    /// Returns as much of the overhead as a time may contain.
+    fn within(self, time: f64) -> f64 {
+        self.time.min(time - self.observed).max(0.0)
+    }
+}
+
+impl AddAssign for Overhead {
+    fn add_assign(&mut self, other: Self) {
+        self.time += other.time;
+        self.observed += other.observed;
     }
 }
 
@@ -429,4 +459,17 @@ fn clamp(time: &mut f64, own_cost: &mut f64) -> f64 {
     *time += missing;
     *own_cost -= explained;
     missing - explained
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_no_shorter_than_the_system_calls_in_it() {
+        let overhead = Overhead { time: 300.0, observed: 800.0 };
+        assert_eq!(overhead.within(1_200.0), 300.0);
+        assert_eq!(overhead.within(1_000.0), 200.0);
+        assert_eq!(overhead.within(700.0), 0.0);
+    }
 }

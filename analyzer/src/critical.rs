@@ -263,7 +263,9 @@ fn walk(
         };
         let (begin, waited_to) = (interval.begin_ns.max(since), interval.end_ns.min(now));
         step(waited_to, now, Doing::Running);
-        let woken = interval.woken_ns.filter(|woken| (begin..=waited_to).contains(woken));
+        // (What ended with the process was ended just after the end that the process knows of itself.)
+        let woken = interval.woken_ns.filter(|woken| *woken >= begin);
+        let woken = woken.map(|woken| woken.min(waited_to));
         match (interval.waker, woken) {
             (Some(waker), Some(woken)) => {
                 step(woken, waited_to, Doing::Woken);

@@ -148,6 +148,7 @@ pub(crate) fn awaited(report: &Report, row: &CauseRow) -> String {
     };
     let end = match row.purpose {
         Purpose::MemoryMap => Some("the memory map".to_owned()),
+        Purpose::Join if ends_with_process(report, row) => None,
         Purpose::Join => one(&|group| format!("the end of {}", group.label)),
         Purpose::Child => {
             // `wait4` and `waitid`; `vfork` and its like wait until the child runs its program.
@@ -160,6 +161,14 @@ pub(crate) fn awaited(report: &Report, row: &CauseRow) -> String {
         _ => None,
     };
     end.unwrap_or_default()
+}
+
+/// Whether waits for the end of a thread ended because another one has ended the process: which thread was waited for is not known.
+fn ends_with_process(report: &Report, row: &CauseRow) -> bool {
+    let is_end = |waker: &Party| {
+        matches!(function(report, waker.api), "exit" | "_exit" | "_Exit" | "quick_exit" | "abort")
+    };
+    row.wakers.iter().any(is_end)
 }
 
 /// The same of a finding; or the file that it is about.

@@ -11,7 +11,7 @@ use chase_format::layout::{FRAMED, Node, SAMPLED, TIMING_ADAPTIVE, TIMING_ALL};
 
 use crate::lock::Lock;
 use crate::node::samples_of;
-use crate::sampling::{self, Cost, Measured, SAMPLES_PER_CHOICE};
+use crate::sampling::{self, Cost, SAMPLES_PER_CHOICE};
 use crate::thread::Thread;
 use crate::{clock, stubs};
 use chase_logic::batches::Batches;
@@ -124,14 +124,13 @@ fn time_samples(thread: &Thread, node: *mut Node) -> Option<Sampled> {
     let samples = unsafe { samples_of(node) };
     // SAFETY: as above.
     unsafe { ((*node).total_ticks, (*samples).weight) = (0, 0) };
-    let counts = thread.counts.get()?;
-    counts.take_measured();
+    sampling::take_measured(thread);
     let took = time_calls(stubs::stub(SLOT), SAMPLES);
-    let Measured { samples: count, ticks, probes_ticks } = counts.take_measured();
+    let (count, ticks) = sampling::take_measured(thread);
     // SAFETY: as above.
     let (recorded, weight) = unsafe { ((*node).total_ticks, (*samples).weight) };
     sampling::prepare_samples(thread, SLOT as u32, ptr::null_mut());
-    let outside = took.saturating_sub(recorded + probes_ticks);
+    let outside = took.saturating_sub(recorded);
     // Only some of them may have measured themselves, or none.
     let measured = (ticks * SAMPLES).checked_div(count).unwrap_or(outside);
     (weight == SAMPLES).then_some(Sampled { outside, measured })

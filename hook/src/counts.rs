@@ -46,11 +46,10 @@ pub(crate) struct Counts {
     /// as the values from the start are used.
     pub(crate) probes: Cell<u32>,
     pub(crate) probed: Cell<u64>,
-    /// Samples since the latest choice of a block's length whose cost was measured, and the sums of these costs, and of the
-    /// costs of the probes after them, in ticks.
+    /// Samples since the latest choice of a block's length whose cost was measured, and the sum of these costs, in
+    /// ticks.
     pub(crate) samples: Cell<u32>,
     pub(crate) samples_ticks: Cell<u64>,
-    pub(crate) probes_ticks: Cell<u64>,
     slot_states: memory::SlotStates,
     /// Approximately how long the timing of short calls has taken.
     pub(crate) spent_ticks: Cell<u64>,
@@ -354,7 +353,6 @@ impl Counts {
         self.spent_ticks.set(0);
         self.samples.set(0);
         self.samples_ticks.set(0);
-        self.probes_ticks.set(0);
         for state in self.states() {
             state.block.store(0, Ordering::Relaxed);
             state.node.store(ptr::null_mut(), Ordering::Relaxed);

@@ -32,7 +32,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use chase_format::layout::{Node, TIMING_ALL};
 
-pub(crate) use self::cost::{Cost, Measured, measure_sample, note_cost, probe};
+pub(crate) use self::cost::{Cost, measure_sample, note_cost, probe, take_measured};
 pub(crate) use self::decide::{
     announce_sample, credit_counted, decide_without_node, end_announcement, makes_frames, postpone,
     review, sample, sample_framed, stop_countdown,

@@ -12,6 +12,7 @@ use chase_tests::compile::{Build, programs};
 use chase_tests::launcher::chase;
 use chase_tests::need;
 use chase_tests::report;
+use chase_tests::steal;
 use chase_tests::tagged::{Tagged, companion};
 use chase_tests::trial::libchase;
 use tempfile::TempDir;
@@ -227,6 +228,12 @@ fn system_calls_that_a_stop_ends_go_on() {
 #[test]
 fn what_threads_waited_for_already_is_none_of_their_times() {
     let Some(_) = companion("times of threads that waited") else { return };
+    // Some kernels don't show every switch of a thread to a processor: what it runs until it is seen again is waiting then.
+    let failures = steal::attempts(3, times_of_threads_that_waited);
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+fn times_of_threads_that_waited() -> Result<(), String> {
     let scratch = TempDir::new().expect("a directory");
     let directory = scratch.path().join("out");
     let mut command = Command::new("/usr/bin/python3");
@@ -244,12 +251,16 @@ fn what_threads_waited_for_already_is_none_of_their_times() {
         let thread = threads.iter().find(|row| row["tid"] == tid).expect("its row");
         let ns = |field: &str| thread[field].as_f64().expect(field);
         let parts = ns("on_cpu_ns") + ns("blocked_ns") + ns("runnable_ns");
-        assert!((parts - ns("lifetime_ns")).abs() < 20e6, "{parts} of {thread}");
-        assert!((ns("on_cpu_ns") - ran_ns).abs() < 0.1 * ran_ns, "{ran_ns}: {thread}");
         // (A part of its waits for a processor is outside of calls.)
         let told = ns("wait_ns") + ns("application_wait_ns");
-        assert!((told - ns("blocked_ns")).abs() < 20e6, "{told}: {thread}");
+        if (parts - ns("lifetime_ns")).abs() >= 20e6
+            || (ns("on_cpu_ns") - ran_ns).abs() >= 0.1 * ran_ns
+            || (told - ns("blocked_ns")).abs() >= 20e6
+        {
+            return Err(format!("ran {ran_ns}, {parts}, waited {told}: {thread}"));
+        }
     }
+    Ok(())
 }
 
 /// `elsewhere.c`, at one of its places.

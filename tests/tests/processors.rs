@@ -54,17 +54,20 @@ fn a_control_group_that_has_used_up_its_time_is_the_cause() {
     if trial().bare().status.code() == Some(NO_GROUPS) {
         return need::skip(what, "no groups of processes can be made here");
     }
-    let found = found(trial());
-    let finding = of_kind(&found, "used-up-quota");
-    let number = |field: &str| finding["evidence"][field].as_f64().expect("a number");
-    assert!((number("processors") - 0.5).abs() < 1e-9, "{finding:#}");
-    let group = finding["evidence"]["control_group"].as_str().expect("a name");
-    assert!(group.contains("/chase-"), "{finding:#}");
-    // The thread runs for half of the time.
-    assert!(number("used_up_in") >= 0.5 * number("periods"), "{finding:#}");
-    let share = finding["share"].as_f64().expect("a share");
-    assert!((0.3..0.7).contains(&share), "{finding:#}");
-    assert!(!found.iter().any(|finding| finding["kind"] == "too-many-threads"), "{found:#?}");
+    // The thread runs for half of the time, if processes beside the tests leave that to it.
+    let failures = steal::attempts(3, || {
+        let found = found(trial());
+        let finding = of_kind(&found, "used-up-quota");
+        let number = |field: &str| finding["evidence"][field].as_f64().expect("a number");
+        assert!((number("processors") - 0.5).abs() < 1e-9, "{finding:#}");
+        let group = finding["evidence"]["control_group"].as_str().expect("a name");
+        assert!(group.contains("/chase-"), "{finding:#}");
+        assert!(number("used_up_in") >= 0.5 * number("periods"), "{finding:#}");
+        assert!(!found.iter().any(|finding| finding["kind"] == "too-many-threads"), "{found:#?}");
+        let share = finding["share"].as_f64().expect("a share");
+        if (0.3..0.7).contains(&share) { Ok(()) } else { Err(finding.clone()) }
+    });
+    assert!(failures.is_empty(), "{failures:#?}");
 }
 
 #[test]

@@ -483,9 +483,9 @@ fn thread_context(place: u32, cost: &Cost, off_cpu: OffCpu, scale: &Scale) -> Th
 fn take_out_tracing(scene: &mut Scene<'_>, thread: Thread<'_>, costs: &mut ThreadCosts) {
     let Some(cost) = &mut scene.tracing_cost else { return };
     let ThreadRecord { tid, root_ref, .. } = *thread.record();
-    let ticks = |ns: f64| ns / scene.scale.ns_per_tick;
-    let of_contexts: Vec<f64> =
-        thread.contexts().map(|context| ticks(cost.take(context.reference, tid))).collect();
-    let outside = cost.take(root_ref, tid) + cost.take(0, tid);
-    costs.take_out(&of_contexts, ticks(outside));
+    let mut ticks = |reference| cost.take(reference, tid).in_units(scene.scale.ns_per_tick);
+    let of_contexts: Vec<_> = thread.contexts().map(|context| ticks(context.reference)).collect();
+    let mut outside = ticks(root_ref);
+    outside += ticks(0);
+    costs.take_out(&of_contexts, outside);
 }

@@ -10,8 +10,8 @@ use chase_recorder::syscalls::{
 };
 
 use super::names::is_for_memory_map;
-use super::sums::SyscallSums;
-use crate::costs::OffCpuTicks;
+use super::sums::{SyscallSums, without_inside};
+use crate::costs::{OffCpuTicks, Overhead};
 use crate::image::Image;
 use crate::off_cpu::{Measured, Missing, OffCpu, Sampling, Spells, WaitSource};
 use crate::walk::NOBODY;
@@ -163,33 +163,37 @@ impl Scheduler {
     }
 }
 
-/// The overhead in the threads of one image of observing system calls, and of asking for time off the CPU, in ns.
+/// The overhead of observing, in the threads of one image: of system calls, and of asking for time off the CPU.
 pub(crate) struct TracingCost {
     /// By reference of the context and thread id.
-    ns: HashMap<(u32, u32), f64>,
+    of: HashMap<(u32, u32), Overhead>,
 }
 
 impl TracingCost {
     pub(crate) fn from_image(image: &Image) -> Option<Self> {
-        let mut ns: HashMap<_, f64> = HashMap::new();
+        let mut of: HashMap<_, Overhead> = HashMap::new();
         if let Some(file) = &image.syscalls {
-            let each = each_ns(file.header()) as f64;
+            let header = file.header();
             for row in file.syscalls() {
-                *ns.entry((row.context_ref, row.tid)).or_default() += row.calls as f64 * each;
+                let (inside_ns, observed_ns) = without_inside(&row, header.cost_inside_ns);
+                let each_ns = inside_ns.saturating_add(header.cost_outside_ns);
+                let overhead = of.entry((row.context_ref, row.tid)).or_default();
+                overhead.time += row.calls as f64 * each_ns as f64;
+                overhead.observed += observed_ns as f64;
             }
         }
         for thread in image.recording.threads().filter(Thread::asked) {
             for row in thread.off_cpu().filter(|row| row.cost_ticks > 0) {
                 let cost_ns = row.cost_ticks as f64 * image.clock.ns_per_tick();
-                *ns.entry((row.node_ref, thread.record().tid)).or_default() += cost_ns;
+                of.entry((row.node_ref, thread.record().tid)).or_default().time += cost_ns;
             }
         }
-        (!ns.is_empty()).then_some(Self { ns })
+        (!of.is_empty()).then_some(Self { of })
     }
 
-    /// Takes the overhead in thread `tid` in a context. It is returned only once, as by [`Scheduler::take`].
-    pub(crate) fn take(&mut self, reference: u32, tid: u32) -> f64 {
-        self.ns.remove(&(reference, tid)).unwrap_or(0.0)
+    /// Takes the overhead in thread `tid` in a context, in ns. It is returned only once, as by [`Scheduler::take`].
+    pub(crate) fn take(&mut self, reference: u32, tid: u32) -> Overhead {
+        self.of.remove(&(reference, tid)).unwrap_or_default()
     }
 }
 

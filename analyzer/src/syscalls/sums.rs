@@ -87,19 +87,16 @@ impl Buckets {
 }
 
 impl SyscallSums {
-    /// Adds a row of a file whose calls each contain `inside_ns` of overhead, as calibrated. It can't be more than
-    /// the duration of the shortest call, and no call is longer than all together.
+    /// Adds a row of a file whose calls each contain `inside_ns` of overhead, as calibrated.
     pub(crate) fn add_row(&mut self, row: &SyscallRow, inside_ns: u64) {
-        let inside_ns = inside_ns.min(shortest_below_ns(row));
+        let (inside_ns, total_ns) = without_inside(row, inside_ns);
         let max_ns = row.max_ns.saturating_sub(inside_ns);
-        let total_ns = row.total_ns.saturating_sub(inside_ns.saturating_mul(row.calls));
         let add = |sum: &mut u64, value: u64| *sum = sum.saturating_add(value);
         add(&mut self.calls, row.calls);
         add(&mut self.errors, row.errors);
         add(&mut self.restarts, row.restarts);
         add(&mut self.unfinished, row.unfinished);
-        // For slower calls, the overhead is the same; for very short ones it may be less.
-        add(&mut self.total_ns, total_ns.max(max_ns));
+        add(&mut self.total_ns, total_ns);
         add(&mut self.off_cpu_ns, row.off_cpu_ns);
         self.max_ns = self.max_ns.max(max_ns);
         self.inside_ns = self.inside_ns.max(inside_ns);
@@ -187,6 +184,15 @@ impl SyscallSums {
         let end = bucket_end_ns(bucket).unwrap_or(u64::MAX);
         Some(Ns(end.saturating_sub(self.inside_ns).min(self.max_ns)))
     }
+}
+
+/// Returns the overhead within each call of a row of a file whose calls contain `inside_ns` of it, as calibrated, and how
+/// long the calls took without it, ns. The overhead can't be more than the duration of the shortest call, and no call is
+/// longer than all together: for slower calls it is the same, for very short ones it may be less.
+pub(super) fn without_inside(row: &SyscallRow, inside_ns: u64) -> (u64, u64) {
+    let inside_ns = inside_ns.min(shortest_below_ns(row));
+    let total_ns = row.total_ns.saturating_sub(inside_ns.saturating_mul(row.calls));
+    (inside_ns, total_ns.max(row.max_ns.saturating_sub(inside_ns)))
 }
 
 /// Returns a lower bound of the shortest call of a row: the start of its bucket, which is half of the bucket's end,

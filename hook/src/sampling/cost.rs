@@ -15,10 +15,10 @@ use crate::{arch, clock};
 
 /// The minimum run time in µs that is used to compute the share that timing takes of a thread's time.
 const FIRST_SHARE_US: u64 = 1_000;
-/// A probe times an empty sample: before each of a thread's first samples, as many as this, and then after each sample
-/// whose cost is measured, so that it finds its code hardly colder than samples find theirs. The measurement at the start
-/// counts as `PROBES_KNOWN` probes; the mean is over about `PROBES_KEPT`; a probe that took `INTERRUPTED_PROBE` means was
-/// interrupted, or found cold caches.
+/// A probe times an empty sample: before each of a thread's first samples, as many as this, and after each sample, so that
+/// it finds its code as cold as samples find theirs. (After one of 16, calls of 200 ns were 6 to 9 % too short on an Intel
+/// processor; after one of 4, 1 % on one of AMD's.) The measurement at the start counts as `PROBES_KNOWN` probes; the mean is
+/// over about `PROBES_KEPT`; a probe that took `INTERRUPTED_PROBE` means was interrupted, or found cold caches.
 const FIRST_PROBES: u32 = 8;
 const PROBES_KNOWN: u64 = 8;
 const PROBES_KEPT: u64 = 64;
@@ -95,6 +95,7 @@ pub(crate) fn note_cost(cost: &Cost, thread: &Thread) {
     EMPTY.store(cost.empty, Ordering::Relaxed);
     PROBED.store(cost.probed, Ordering::Relaxed);
     if let Some(counts) = thread.counts.get() {
+        counts.probes.set(0);
         counts.note_excess();
     }
 }
@@ -133,65 +134,45 @@ fn measuring_clock() -> u64 {
     if arch::uses_time_stamp() { arch::time_stamp() } else { 0 }
 }
 
-/// Measures the cost of a sample that was just recorded: taking it began at `began`, its call began at `start` and
-/// ended at `end`. All in ticks; nothing is measured if `began` is 0.
+/// Probes after a sample that was just recorded, and measures what both cost: taking the sample began at `began`, its call
+/// began at `start` and ended at `end`. All in ticks; only the probe is made if `began` is 0.
 #[inline]
 pub(crate) fn measure_sample(thread: &Thread, began: u64, start: u64, end: u64) {
+    let Some(counts) = thread.counts.get() else { return };
+    counts.probe();
     if began > 0 {
-        add_measured(thread, began, start, end);
-    }
-}
-
-fn add_measured(thread: &Thread, began: u64, start: u64, end: u64) {
-    if let Some(counts) = thread.counts.get() {
         let (before, now) = (start.saturating_sub(began), measuring_clock());
         let spent = before + now.saturating_sub(end) + counts.excess.get() / SCALE;
         counts.samples_ticks.set(counts.samples_ticks.get() + spent.min(INTERRUPTED_SAMPLE));
         counts.samples.set(counts.samples.get() + 1);
-        counts.probe();
-        let probing = measuring_clock().saturating_sub(now).min(INTERRUPTED_SAMPLE);
-        counts.probes_ticks.set(counts.probes_ticks.get() + probing);
     }
 }
 
-/// What the samples of a thread cost whose cost was measured.
-pub(crate) struct Measured {
-    pub(crate) samples: u64,
-    /// Their cost in ticks, without that of the probes after them.
-    pub(crate) ticks: u64,
-    /// The cost of these probes, in ticks.
-    pub(crate) probes_ticks: u64,
-}
-
-impl Counts {
-    /// Resets, and returns, what was measured.
-    pub(crate) fn take_measured(&self) -> Measured {
-        Measured {
-            samples: u64::from(self.samples.replace(0)),
-            ticks: self.samples_ticks.replace(0),
-            probes_ticks: self.probes_ticks.replace(0),
-        }
-    }
+/// Resets, and returns, the number of this thread's samples whose cost was measured, and the sum of these costs in
+/// ticks.
+pub(crate) fn take_measured(thread: &Thread) -> (u64, u64) {
+    thread.counts.get().map_or((0, 0), |counts| {
+        (u64::from(counts.samples.replace(0)), counts.samples_ticks.replace(0))
+    })
 }
 
 impl Counts {
     /// Measures the current cost of a sample. It can differ from that at the start by as much as tiny calls take, for
     /// example when the other hardware thread of the core is busy.
     pub(super) fn probe(&self) {
-        let is_measurable = clock::is_time_stamp();
-        let mean = self.probed();
-        if is_measurable && mean == 0 {
-            return; // the start is measuring
-        }
         self.probes.set(self.probes.get().saturating_add(1));
-        if !is_measurable {
+        if !clock::is_time_stamp() {
             return;
         }
-        let ticks = chase_probe() * SCALE;
+        // (While the start is measuring, this only takes its time.)
+        let (ticks, mean) = (chase_probe() * SCALE, self.probed());
         if ticks < mean * INTERRUPTED_PROBE {
-            let answers = PROBES_KEPT.min(PROBES_KNOWN + u64::from(self.probes.get()));
-            // The latest probe counts as one of them.
-            self.probed.set(mean - mean / answers + ticks / answers);
+            let answers = PROBES_KNOWN + u64::from(self.probes.get());
+            // The latest probe counts as one of them. (A division by a constant takes little.)
+            let part = |ticks: u64| {
+                if answers < PROBES_KEPT { ticks / answers } else { ticks / PROBES_KEPT }
+            };
+            self.probed.set(mean - part(mean) + part(ticks));
         }
         self.note_excess();
     }
@@ -236,13 +217,13 @@ impl Counts {
 
     /// Accounts for a slot's samples, and stores their measured cost in the recording.
     pub(super) fn spend_samples(&self, thread: &Thread, samples: u32) {
-        let Measured { samples: measured, ticks, probes_ticks } = self.take_measured();
+        let measured = self.samples.replace(0);
         if measured == 0 {
             return self.spend(u64::from(samples) * COST_SAMPLED.load(Ordering::Relaxed));
         }
-        // (One probe for so many samples.)
+        let measured = u64::from(measured);
         let outside =
-            ticks + probes_ticks / MEASURED + measured * COST_UNMEASURED.load(Ordering::Relaxed);
+            self.samples_ticks.replace(0) + measured * COST_UNMEASURED.load(Ordering::Relaxed);
         thread.note_samples(measured, outside);
         let each = outside / measured + COST_INSIDE.load(Ordering::Relaxed);
         // The cache lines that a sample found cold had replaced lines of the application, which finds as many cold
