@@ -349,6 +349,28 @@ static void between_processes(void)
         ;
 }
 
+static void *never_ends(void *argument)
+{
+    for (;;)
+        nap(900000);
+    return argument;
+}
+
+static void *ends_process(void *argument)
+{
+    nap(100000);
+    exit(argument ? 1 : 0);
+}
+
+/* The first thread waits for one that is still there when another one ends the process. */
+static void join_in_vain(void)
+{
+    pthread_t awaited, other;
+    pthread_create(&awaited, NULL, never_ends, NULL);
+    pthread_create(&other, NULL, ends_process, NULL);
+    pthread_join(awaited, NULL);
+}
+
 int main(int count, char **arguments)
 {
     const char *what = count > 1 ? arguments[1] : "";
@@ -364,6 +386,8 @@ int main(int count, char **arguments)
         sem_init(&first_turn, 0, 1);
         sem_init(&second_turn, 0, 0);
         run(2, by_semaphore, by_semaphore);
+    } else if (!strcmp(what, "in vain")) {
+        join_in_vain();
     } else if (!strcmp(what, "early")) {
         sem_init(&first_turn, 0, 0);
         run(2, wakes_early, woken_early);

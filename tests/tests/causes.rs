@@ -134,6 +134,15 @@ fn two_threads_in_turns_wake_each_other() {
     }
 }
 
+#[test]
+fn who_ends_the_process_is_not_who_was_joined() {
+    let Some(rows) = causes("in vain") else { return };
+    let [join] = in_function(&rows, "pthread_join")[..] else { panic!("{rows:#?}") };
+    assert_eq!(text(join, "object_name"), "", "{join:#}");
+    let [waker] = &join["wakers"].as_array().expect("wakers")[..] else { panic!("{join:#}") };
+    assert_eq!((text(waker, "group"), text(waker, "function")), ("ends_process", "exit"));
+}
+
 /// The kernel tells of the wake before it tells that the thread sleeps.
 #[test]
 fn a_thread_is_woken_while_it_goes_to_sleep() {
