@@ -294,12 +294,14 @@ fn calls_of_two_kinds() {
 
 #[test]
 fn calls_with_the_period_of_a_block() {
-    near_the_truth("periodic", 1, 400_000);
+    // (A sample that seems interrupted counts little until others like it have come: of 400,000 calls, the estimate lacks 3 %.)
+    near_the_truth("periodic", 1, 1_600_000);
 }
 
 #[test]
 fn calls_with_a_heavy_tail() {
-    near_the_truth("heavy", 1, 200_000);
+    // (Of few samples of a heavy tail, the median of estimates is below their mean: of 200,000 calls, by 2 to 3 %.)
+    near_the_truth("heavy", 1, 400_000);
 }
 
 #[test]
