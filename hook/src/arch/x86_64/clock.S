@@ -1,13 +1,6 @@
 # Reads of the clock other than the ordinary ones: to start samples, to measure their cost, and by system call.
 
     .text
-# ---- the start of a call that the slow half has entered -----------------------------------------
-# Runs in place of the real function, with all of its arguments. Where few calls are timed, each stands for many, so
-# its overhead must be the same for all. So the clock is read after all of the slow half is done (lfence), and the
-# function is reached by a jump that the processor never predicts, whatever came before: a return to an address other
-# than the one that its call pushed, made by a pair that leaves other returns predicted. That is why chase_probe can
-# measure the overhead.
-
 # Fills in the frame rcx of a call that starts at the time rax, and restores registers. r11 = the real function.
 .macro fill_frame exit
     movq {NODE}(%rcx), %rdx
@@ -21,6 +14,12 @@
     restore %rax
 .endm
 
+# ---- the start of a call that the slow half has entered -----------------------------------------
+# Runs in place of the real function, with all of its arguments. Where few calls are timed, each stands for many, so
+# its overhead must be the same for all. So the clock is read after all of the slow half is done (lfence), and the
+# function is reached by a jump that the processor never predicts, whatever came before: a return to an address other
+# than the one that its call pushed, made by a pair that leaves other returns predicted. That is why chase_probe can
+# measure the overhead.
 .macro start_path of exit
     .type chase_start_\of, @function
 chase_start_\of:                        # (rsp) = in the frame's pad
